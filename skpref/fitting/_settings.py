@@ -41,7 +41,6 @@ from skpref.fitting._pair_effects import (
 from skpref.fitting._search import Search
 from skpref.gp import (
     DRIFTS,
-    PART_BOUNDS,
     TimeSpread,
     default_kernel,
     drifting,
@@ -51,6 +50,7 @@ from skpref.gp import (
 )
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import (
+    PART_BOUNDS,
     OnColumns,
     Padded,
     Teams,

@@ -8,7 +8,6 @@ draws functions, and says which of several items is chosen.
 from skpref.gp._chain import ChainRule, IndependentItems
 from skpref.gp._choice import choice_proba
 from skpref.gp._default_kernel import (
-    PART_BOUNDS,
     default_kernel,
     feature_spread,
     group_effects,
@@ -89,7 +88,6 @@ from skpref.gp._through_time import ThroughTime
 __all__ = [
     "DRIFTS",
     "NEW_GROUP",
-    "PART_BOUNDS",
     "BatchSites",
     "ChainRule",
     "Components",

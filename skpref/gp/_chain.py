@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, inverse_cholesky
+from skpref._utils import UNIT, Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
 from skpref.gp._known_chains import Course, KnownChains, Latest, places
@@ -27,12 +27,9 @@ from skpref.gp._through_time import StaticFeatures, ThroughTime
 from skpref.kernels import Drifts, Kernel, drifts_of
 from skpref.likelihoods import Likelihood
 
-# Messages are at rest once none moves by more than this share, in a search for hyperparameters the
-# second one. So they are after so many rounds, as rounding may move them by more than the first.
-_AT_REST, _ROUNDS = (1e-11, 1e-7), 500
-# Means are found once what is left would move them, summed over all nodes in posterior standard
-# deviations squared, by this much a margin; or once rounding is all that is left.
-_LEFT, _ROUNDED = (1e-20, 1e-13), 1e-28
+# Messages are at rest once none moves by more than this share, and means once what is left would
+# move them by no more, in posterior standard deviations at root mean square; rounds at most.
+_AT_REST, _ROUNDS = 1e-11, 500
 # Features at most that do not change through time.
 MOST_STATIC = 300
 _NO_CHAINS = (
@@ -102,8 +99,6 @@ class IndependentItems(Prior):
         Duels.
     before : ThroughTime, optional
         What is known already, where all of these answers were given at one time that is later.
-    rough : bool, default=False
-        Whether moments may be off by some 1e-7 of their scale, as in a search for hyperparameters.
 
     Raises
     ------
@@ -116,9 +111,7 @@ class IndependentItems(Prior):
         kernel: Kernel,
         comparisons: Comparisons,
         before: ThroughTime | None = None,
-        rough: bool = False,
     ):
-        self._at_rest, self._tolerance = _AT_REST[rough], _LEFT[rough]
         drifts = _drifts_in(kernel, comparisons)
         if drifts is None:
             raise ValueError(_NO_CHAINS.format(kernel))
@@ -182,8 +175,8 @@ class IndependentItems(Prior):
         likelihood: Likelihood,
         gradient: bool = False,
     ) -> Self:
-        """See `Prior.of`; rough with ``gradient``."""
-        return cls(kernel, comparisons, rough=gradient)
+        """See `Prior.of`."""
+        return cls(kernel, comparisons)
 
     @classmethod
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
@@ -258,10 +251,10 @@ class IndependentItems(Prior):
         for _ in range(_ROUNDS):
             conditional = self._round(precision, messages)
             before, messages = messages, self._sent(precision, conditional.sides)
-            if self._rests(before, messages, self._at_rest):
+            if self._rests(before, messages, _AT_REST):
                 break
-        else:
-            if not self._rests(before, messages, _AT_REST[1]):
+        else:  # rounding may move messages by more than that
+            if not self._rests(before, messages, np.sqrt(_AT_REST)):
                 raise ValueError(_NO_REST)
         self._last = messages
         self._comparisons.kept["messages", _layout_key(self.drifts)] = messages
@@ -320,7 +313,8 @@ class IndependentItems(Prior):
         step = solved(*residual)
         size = _inner(residual, step)
         whole = pulled(shift) if dual.any() else residual
-        least = max(self._tolerance * self.n_margins, _ROUNDED * _inner(whole, solved(*whole)))
+        rounding = UNIT**2 * self.n_margins * _inner(whole, solved(*whole))
+        least = max(_AT_REST**2 * self.n_margins, rounding)
         # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
         direction, image = step, residual
         for _ in range(_ROUNDS):
@@ -531,7 +525,7 @@ class ChainRule(PriorRule):
         gradient: bool = False,
     ) -> IndependentItems:
         """See `PriorRule.prior`."""
-        return IndependentItems(kernel, comparisons, rough=gradient)
+        return IndependentItems(kernel, comparisons)
 
     def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `PriorRule.cost`."""

@@ -8,24 +8,16 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from skpref._utils import ROUNDING
 from skpref.data import Comparisons
-from skpref.kernels import Identity, ItemEffect, Linear, OnColumns
+from skpref.kernels import PART, PART_BOUNDS, Identity, ItemEffect, Linear, OnColumns
 from skpref.likelihoods import INEQUALITY
 
 # Bounds of the lengthscales are their start times and over this.
 RANGE = 1e3
-# Variance of a part of utilities beside the one that is their unit, where its search starts: item
-# effects beside features, parts of features beside ids, drifts beside what stays.
-PART = 0.1
-# Bounds of that of the item effects, the part of a utility that no feature explains.
+# Bounds of the variance of the item effects, the part of a utility that no feature explains.
 _OWN_BOUNDS = (1e-6, 10.0)
-# Bounds of the others, in that unit.
-PART_BOUNDS = (1e-5, 1e5)
-# Variance of the effects of groups of answers, such as prompts, in units of the utility's: where
-# its search starts, and its bounds.
+# Variance of the effects of groups of answers, such as prompts, in units of the utility's, where
+# its search starts.
 _EFFECT = 0.25
-_EFFECT_BOUNDS = (1e-5, 1e3)
-# Items this near, in standard deviations of a feature, are the same one up to rounding.
-_SAME = 1e-4
 
 
 def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -83,7 +75,7 @@ def default_kernel(
         still = [k for k in range(len(spread)) if k not in moving]
         if not still:
             return kernel
-        own = ItemEffect(_SAME * spread[still])
+        own = ItemEffect(ItemEffect().length_scale * spread[still])
         own = own if len(still) == len(spread) else OnColumns(own, still)
         kernel = kernel + ConstantKernel(PART, _OWN_BOUNDS) * own
     return kernel
@@ -109,7 +101,7 @@ def group_effects(
         Variance of the utilities.
     """
     who = list(range(n_features)) if id_column is None else [id_column]
-    low, high = _EFFECT_BOUNDS
+    low, high = PART_BOUNDS
     bounds = unit * low, unit * high
     beside = [n_features]
     kernel = ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + beside)

@@ -11,9 +11,18 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from skpref._utils import Array
 from skpref.data import Reader
-from skpref.gp._default_kernel import PART, PART_BOUNDS, RANGE
+from skpref.gp._default_kernel import RANGE
 from skpref.gp._posterior import Posterior
-from skpref.kernels import Identity, Linear, OnColumns, Seasons, Wiener, has_amplitude
+from skpref.kernels import (
+    PART,
+    PART_BOUNDS,
+    Identity,
+    Linear,
+    OnColumns,
+    Seasons,
+    Wiener,
+    has_amplitude,
+)
 
 DRIFTS = "wiener", "matern12", "matern32", "matern52"
 # Lengthscales in spans of the answers' times: where they start, the largest; and the smallest in

@@ -45,142 +45,109 @@ from skpref.gp._utilities import columns, cubic_work
 from skpref.kernels import FiniteFeatures, Kernel, Teams, Term, finite_features
 from skpref.likelihoods import Likelihood
 
-# Groups that are held as dense columns: so few are quicker that way.
-_FEW = 4
-# In multiplications of matrices: all that a sweep does with one of a margin's features, or pairs of
-# these.
+# Work on one of a margin's sparse features in a sweep, or on a pair of these, in multiplications of
+# a product of dense matrices.
 _MARGIN = 30.0
-# Items or margins by which all are judged, at most.
-SAMPLE = 2000
-# Numbers a margin that the engines themselves hold.
-_OF_ENGINE = 100.0
-# Columns that the items have are kept by item, if they are so many, and margins so many times as
-# many as items.
-_WIDE, _MANY = 16, 2
-# Margins that span all others: candidates for each feature, the residual of another that is zero,
-# as a share of the largest, and the share below which rounding hides the square of a residual.
-_CANDIDATES, _LEFT, _ROUNDED = 3, 1e-8, 1e-13
-# Features at most that items are sought for to span.
-MOST_SPANNING = 2048
+# Items, margins or features at most by which all are judged.
+SAMPLE = 2048
+# Candidates for each feature among which margins or items that span all others are sought.
+_CANDIDATES = 3
 
 
-class _Sides(NamedTuple):
-    """Hold the group of each item of every margin, numbered from 0 where it counts."""
+class _GroupCodes(NamedTuple):
+    """Hold the group of each item, or of each member where items are teams, numbered from 0.
 
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
+    Attributes
+    ----------
+    code : ndarray of int of shape (n_members, n_items)
+        Any of a member who is absent.
+    n_groups : int
+    """
+
+    code: NDArray[np.intp]
     n_groups: int
 
 
-def _sides(comparisons: Comparisons, term: Term, margins: Margins) -> _Sides:
-    """Return the groups of margins by a term, without those that no margin tells apart."""
-    alone = term.monomials == ((),)
-    name = "sides", term.group, alone, margins is comparisons.rows.margins
+def _find_group_codes(comparisons: Comparisons, term: Term, teams: Teams | None) -> _GroupCodes:
+    """Return the groups of a term that items or their members are in, computed once."""
+    name = "groups", term.group, teams and teams.layout
     if name not in comparisons.kept:
-        _, code = distinct_rows(comparisons.items[:, list(term.group)])
-        first, second = code[margins.first], code[margins.second]
-        if alone:  # of two items in one group nothing is left
-            apart = first != second
-            is_used = np.zeros(int(code.max(initial=0)) + 1, dtype=bool)
-            is_used[first[apart]] = is_used[second[apart]] = True
-            number = np.where(is_used, np.cumsum(is_used) - 1, 0)
-            first, second = number[first], number[second]
-            first[~apart] = second[~apart] = 0
-            n_groups = int(np.count_nonzero(is_used))
-        else:
-            n_groups = int(code.max(initial=-1)) + 1
-        comparisons.kept[name] = _Sides(first, second, n_groups)
-    sides: _Sides = comparisons.kept[name]
-    return sides
+        rows, shares = _member_rows(comparisons.items, teams)
+        present = shares != 0.0
+        code = np.zeros(shares.shape, dtype=np.intp)
+        _, code[present] = distinct_rows(rows[present][:, list(term.group)])
+        n_groups = int(code[present].max(initial=-1)) + 1
+        comparisons.kept[name] = _GroupCodes(code, n_groups)
+    codes: _GroupCodes = comparisons.kept[name]
+    return codes
+
+
+def _member_rows(items: Array, teams: Teams | None) -> tuple[Array, Array]:
+    """Return the rows of the members of items, (n_members, n_items, d), and their weights.
+
+    An item that is no team is its only member, of weight 1.
+    """
+    if teams is None:
+        return items[None], np.ones((1, len(items)))
+    return teams.member_rows(items)
 
 
 def carry_groups(before: Comparisons, now: Comparisons) -> None:
-    """Hand on which rows share a group, to the same answers about rows that differ from these in
-    columns by which nothing is grouped."""
-    for name, found in before.kept.items():
-        if name[0] == "sides":
-            now.kept[name] = found
+    """Copy which rows share a group to the same answers about rows with other values.
+
+    The rows may differ in columns alone by which nothing is grouped.
+    """
+    for name, codes in before.kept.items():
+        if name[0] == "groups":
+            now.kept[name] = codes
 
 
-def _known(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
-    """Find the features of items, or of their members where items are teams."""
+def _find_features(kernel: Kernel, n_columns: int) -> tuple[FiniteFeatures | None, Teams | None]:
+    """Return the features of items, or of their members where items are teams; None if many."""
     if type(kernel) is Teams:
         return finite_features(kernel.kernel, n_columns - kernel.n_beside), kernel
     return finite_features(kernel, n_columns), None
 
 
-class _OfTeams(NamedTuple):
-    """Hold what a term is of the members of teams.
-
-    Attributes
-    ----------
-    code : ndarray of int of shape (n_members, n_items)
-        Their groups, numbered from 0; of who is absent, any.
-    n_groups : int
-    values : ndarray of shape (n_members, n_items, n_monomials)
-        Times the weights.
-    """
-
-    code: NDArray[np.intp]
-    n_groups: int
-    values: Array
-
-
-def _of_teams(comparisons: Comparisons, term: Term, teams: Teams) -> _OfTeams:
-    """Return the members' groups and values of a term, computed once for these answers."""
-    name = "members", term, teams.layout
-    if name not in comparisons.kept:
-        rows, shares = teams.member_rows(comparisons.items)
-        present = shares != 0.0
-        code = np.zeros(shares.shape, dtype=np.intp)
-        _, code[present] = distinct_rows(rows[present][:, list(term.group)])
-        values = np.stack([term.values(each) for each in rows]) * shares[:, :, None]
-        n_groups = int(code[present].max(initial=-1)) + 1 if term.group else 1
-        comparisons.kept[name] = _OfTeams(code, n_groups, values)
-    members: _OfTeams = comparisons.kept[name]
-    return members
-
-
 class _Size(NamedTuple):
-    """Hold the number of features, of entries of a margin and of dense columns."""
+    """Hold the number of features, of sparse entries of a margin and of dense columns."""
 
     rank: int
     n_entries: int
     n_dense: int
-    by_item: bool
 
 
-def _size(comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None) -> _Size:
+def _count_features(
+    comparisons: Comparisons, terms: tuple[Term, ...], teams: Teams | None
+) -> _Size:
     """Count the features of margins before they are computed."""
-    name = "size", terms, teams and teams.layout
-    if name not in comparisons.kept:
-        rank = n_entries = n_dense = 0
-        few = teams is not None
-        n_members = 1 if teams is None else len(teams.members)
-        for term in terms:
-            n = len(term.monomials)
-            if not term.group:
-                n_dense += n - (term.monomials[0] == () and teams is None)
-                continue
-            if teams is None:
-                n_groups = _sides(comparisons, term, comparisons.rows.margins).n_groups
-            else:
-                n_groups = _of_teams(comparisons, term, teams).n_groups
-            if n_groups <= _FEW:
-                n_dense, few = n_dense + n_groups * n, True
-            else:
-                rank += n_groups * n
-                n_entries += 2 * n * n_members
-        n_margins = len(comparisons.rows.margins.first)
-        by_item = not few and _by_item(n_dense, len(comparisons.items), n_margins)
-        comparisons.kept[name] = _Size(rank + n_dense, n_entries, n_dense, by_item)
-    size: _Size = comparisons.kept[name]
-    return size
+    rank = n_entries = n_dense = 0
+    n_members = 1 if teams is None else len(teams.members)
+    for term in terms:
+        n = len(term.monomials)
+        if term.group:
+            rank += n * _count_groups(comparisons, term, teams)
+            n_entries += 2 * n * n_members
+        else:
+            n_dense += n - (term.monomials[0] == () and teams is None)
+    return _Size(rank + n_dense, n_entries, n_dense)
 
 
-def _by_item(n_columns: int, n_items: int, n_margins: int) -> bool:
-    """Say whether columns are kept by item rather than by margin."""
-    return n_columns >= _WIDE and n_margins >= _MANY * n_items
+def _count_groups(comparisons: Comparisons, term: Term, teams: Teams | None) -> int:
+    """Count the groups of a term, of item effects those that some margin tells from another."""
+    codes = _find_group_codes(comparisons, term, teams)
+    if term.monomials != ((),) or teams is not None:
+        return codes.n_groups
+    margins, code = comparisons.rows.margins, codes.code[0]
+    first, second = code[margins.first], code[margins.second]
+    is_told_apart = np.zeros(codes.n_groups, dtype=bool)
+    is_told_apart[first[first != second]] = is_told_apart[second[first != second]] = True
+    return int(np.count_nonzero(is_told_apart))
+
+
+def _is_cheaper_by_item(n_columns: int, n_items: int, n_margins: int) -> bool:
+    """Say whether products with dense columns cost less if these are held by item."""
+    return n_columns**2 * (n_margins - n_items) > _MARGIN * n_margins
 
 
 class _OfMargins:
@@ -295,6 +262,33 @@ class _OfItems:
         return features
 
 
+def _margin_entries(
+    margins: Margins, place: NDArray[np.intp], value: Array
+) -> tuple[list[NDArray[np.intp]], list[Array]]:
+    """Return the features of margins that members have, and their values, a pair of lists.
+
+    Parameters
+    ----------
+    margins : Margins
+    place : ndarray of int of shape (n_members, n_items)
+        Number of the feature of each member.
+    value : ndarray of shape (n_members, n_items)
+    """
+    places: list[NDArray[np.intp]] = []
+    entries: list[Array] = []
+    for side, sign in ((margins.first, 1.0), (margins.second, -1.0)):
+        for member_place, member_value in zip(place, value, strict=True):
+            here, entry = member_place[side], sign * member_value[side]
+            # Of a member who is in a margin twice, on either side, one entry is kept.
+            for earlier, total in zip(places, entries, strict=True):
+                same = (here == earlier) & (entry != 0.0)
+                total[same] += entry[same]
+                entry[same] = 0.0
+            places.append(here)
+            entries.append(entry)
+    return places, entries
+
+
 class MarginFeatures:
     """Hold the features of margins, (n_margins, rank), each as if its weight had variance 1.
 
@@ -324,105 +318,58 @@ class MarginFeatures:
     ):
         items = comparisons.items
         n = self.n_margins = len(margins.first)
-        self._place: list[NDArray[np.intp]] = []  # one feature of every margin each
-        self._entry: list[Array] = []
-        dense: list[Array] = []
-        of_entries: list[NDArray[np.intp]] = []
-        of_dense: list[int] = []
-        begin = self._n_sparse = 0
-        of_items: list[Array] = []
-        n_alone = sum(len(term.monomials) for term in terms if not term.group)
-        few = teams is not None or any(
-            term.group and _sides(comparisons, term, margins).n_groups <= _FEW for term in terms
-        )
-        by_item = _by_item(n_alone, len(items), n) and not few
+        places: list[NDArray[np.intp]] = []  # one feature of every margin each
+        entries: list[Array] = []
+        columns_by_item = [np.zeros((len(items), 0))]
+        sparse_source = [np.zeros(0, dtype=np.intp)]
+        dense_source: list[int] = []
+        rows, shares = _member_rows(items, teams)
+        first_monomial = n_sparse = 0
         for term in terms:
-            number = range(begin, begin + len(term.monomials))
-            begin += len(term.monomials)
-            if teams is not None:
-                n_groups = self._add_teams(_of_teams(comparisons, term, teams), margins, dense)
-                if n_groups > _FEW:
-                    of_entries.append(np.tile(np.array(number), n_groups))
-                else:
-                    of_dense += [*number] * n_groups
-                continue
-            values = term.values(items)
-            if by_item and not term.group:
-                of_items.append(values)
-                of_dense += number
-                continue
-            first, second = values[margins.first], values[margins.second]
+            n_monomials = len(term.monomials)
+            monomials = range(first_monomial, first_monomial + n_monomials)
+            first_monomial += n_monomials
+            values = np.stack([term.values(each) for each in rows]) * shares[:, :, None]
             if not term.group:
-                dense += list((first - second).T)
-                of_dense += number
+                columns_by_item.append(values.sum(axis=0))
+                dense_source += monomials
                 continue
-            sides = _sides(comparisons, term, margins)
-            if sides.n_groups <= _FEW:
-                for group in range(sides.n_groups):
-                    inside = (sides.first == group)[:, None], (sides.second == group)[:, None]
-                    dense += list(
-                        (np.where(inside[0], first, 0.0) - np.where(inside[1], second, 0.0)).T
-                    )
-                    of_dense += number
-                continue
-            alike = sides.first == sides.second
-            first[alike] -= second[alike]
-            second[alike] = 0.0
-            for at in range(len(number)):
-                for side, entry in ((sides.first, first), (sides.second, -second)):
-                    self._place.append(self._n_sparse + len(number) * side + at)
-                    self._entry.append(np.ascontiguousarray(entry[:, at]))
-            of_entries.append(np.tile(np.array(number), sides.n_groups))
-            self._n_sparse += len(number) * sides.n_groups
-        whole = np.concatenate(of_items, axis=1) if by_item else np.zeros((1, 0))
-        support = np.flatnonzero((whole != whole[0]).any(axis=0)).tolist()
-        self._dense: _OfItems | _OfMargins
-        if support:
-            self._dense = _OfItems(whole[:, support], margins)
+            codes = _find_group_codes(comparisons, term, teams)
+            for at in range(n_monomials):
+                place_of_group = n_sparse + n_monomials * codes.code + at
+                new = _margin_entries(margins, place_of_group, values[:, :, at])
+                places += new[0]
+                entries += new[1]
+            sparse_source.append(np.tile(np.array(monomials), codes.n_groups))
+            n_sparse += n_monomials * codes.n_groups
+        place = np.stack(places, axis=1) if places else np.zeros((n, 0), dtype=np.intp)
+        entry = np.stack(entries, axis=1) if entries else np.zeros((n, 0))
+        # Of a group that no margin tells from others nothing is left.
+        is_used = np.zeros(n_sparse, dtype=bool)
+        is_used[place[entry != 0.0]] = True
+        self._n_sparse = int(np.count_nonzero(is_used))
+        if self._n_sparse:
+            number = np.maximum(np.cumsum(is_used) - 1, 0)
+            place = np.where(entry != 0.0, number[place], 0)
         else:
-            support = [k for k, column in enumerate(dense) if np.any(column)]
-            # Where no margin has a variance: one feature, of zeros.
-            if not support and not self._n_sparse:
-                dense, of_dense, support = [np.zeros(n)], [0], [0]
-            columns_of = [dense[k] for k in support]
-            self._dense = _OfMargins(np.stack(columns_of, axis=1) if support else np.zeros((n, 0)))
-        self.source = np.concatenate([*of_entries, np.array(of_dense, dtype=np.intp)[support]])
-        self.source = self.source.astype(np.intp)
+            place, entry = place[:, :0], entry[:, :0]
+        by_item = np.concatenate(columns_by_item, axis=1)
+        varies = (by_item != by_item[:1]).any(axis=0)
+        if not varies.any() and not self._n_sparse:
+            by_item, dense_source, varies = np.zeros((len(items), 1)), [0], np.array([True])
+        by_item = by_item[:, varies]
+        self._dense: _OfItems | _OfMargins
+        if _is_cheaper_by_item(by_item.shape[1], len(items), n):
+            self._dense = _OfItems(by_item, margins)
+        else:
+            self._dense = _OfMargins(by_item[margins.first] - by_item[margins.second])
+        self.source = np.concatenate(
+            [np.concatenate(sparse_source)[is_used], np.array(dense_source, dtype=np.intp)[varies]]
+        )
         self.rank = len(self.source)
-        k = len(self._place)
-        place = np.stack(self._place, axis=1) if k else np.zeros((n, 0), dtype=np.intp)
-        entry = np.stack(self._entry, axis=1) if k else np.zeros((n, 0))
-        entries = entry.ravel(), place.ravel(), np.arange(n + 1) * k
-        self._sparse = csr_array(entries, shape=(n, self._n_sparse))
-
-    def _add_teams(self, members: _OfTeams, margins: Margins, dense: list[Array]) -> int:
-        """Add the features that a term has of teams, and return the number of its groups."""
-        sides = ((margins.first, 1.0), (margins.second, -1.0))
-        n_monomials = members.values.shape[2]
-        if members.n_groups <= _FEW:
-            for group in range(members.n_groups):
-                inside = (members.code == group)[:, :, None]
-                total = np.sum(np.where(inside, members.values, 0.0), axis=0)
-                dense += list((total[margins.first] - total[margins.second]).T)
-            return members.n_groups
-        for at in range(n_monomials):
-            places: list[NDArray[np.intp]] = []
-            entries: list[Array] = []
-            for side, sign in sides:
-                for code, values in zip(members.code, members.values, strict=True):
-                    place = self._n_sparse + n_monomials * code[side] + at
-                    entry = sign * values[side, at]
-                    # Of who is in it twice, on either side, one entry is kept.
-                    for before, target in zip(places, entries, strict=True):
-                        same = (place == before) & (entry != 0.0)
-                        target[same] += entry[same]
-                        entry[same] = 0.0
-                    places.append(place)
-                    entries.append(entry)
-            self._place += places
-            self._entry += entries
-        self._n_sparse += n_monomials * members.n_groups
-        return members.n_groups
+        self._place, self._entry = np.ascontiguousarray(place.T), np.ascontiguousarray(entry.T)
+        bounds = np.arange(n + 1) * place.shape[1]
+        self._sparse = csr_array((entry.ravel(), place.ravel(), bounds), shape=(n, self._n_sparse))
 
     @classmethod
     def of(
@@ -575,7 +522,7 @@ class FiniteRank(ByVector):
         gradient: bool = False,
     ) -> Self:
         """See `Prior.of`; a ValueError if the kernel's features are not known to be few."""
-        finite, _ = _known(kernel, comparisons.items.shape[1])
+        finite, _ = _find_features(kernel, comparisons.items.shape[1])
         if finite is None:
             raise ValueError(
                 f"The features of the kernel {kernel} are not known to be few. Use DenseItems."
@@ -595,17 +542,20 @@ class FiniteRank(ByVector):
         """See `Prior.cost`; infinite for kernels of other features, or of none that counts."""
         finite = teams = None
         if kernel is not None:
-            finite, teams = _known(kernel, comparisons.items.shape[1])
-        size = (0, 0, 0, False) if finite is None else _size(comparisons, finite.terms, teams)
-        rank, k, d, by_item = size
+            finite, teams = _find_features(kernel, comparisons.items.shape[1])
+        if finite is None:
+            return Cost(np.inf, np.inf, np.inf)
+        rank, k, d = _count_features(comparisons, finite.terms, teams)
         if not rank:
             return Cost(np.inf, np.inf, np.inf)
         n = float(len(comparisons.rows.margins.first))
         n_joint = n - comparisons.rows.margins.n_shared
-        m = float(len(comparisons.items)) if by_item else n
+        m = float(len(comparisons.items))
+        if not _is_cheaper_by_item(d, len(comparisons.items), int(n)):
+            m = n
         linear = 3.0 * n_joint * float(rank) ** 2 + 2.0 * m * d**2
         linear += _MARGIN * n * (1.0 + k) * (1.0 + k + d)
-        held = n * (4.0 * k + _OF_ENGINE) + 2.0 * m * d + HELD * float(rank) ** 2
+        held = _MARGIN * n * (2.0 + k) + 2.0 * m * d + HELD * float(rank) ** 2
         return Cost(linear + cubic_work(rank), float(rank), 8.0 * held, linear)
 
     def times(self, vector: Array) -> Array:
@@ -724,14 +674,14 @@ class FiniteRank(ByVector):
         features, rank = self._features, self._features.rank
         rng = np.random.default_rng(0)
         some = rng.permutation(self.n_margins)[: _CANDIDATES * rank]
-        least, before = _LEFT * np.sqrt(self._largest), -1
+        least, before = np.sqrt(UNIT * self._largest), -1
         while True:
             position, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
             chosen, size = some[position], len(position)
             beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
             residual = features.quadratic_forms(beside)
             missed = np.flatnonzero(
-                residual > np.maximum(_ROUNDED * features.own_squares(self._own), least**2)
+                residual > np.maximum(rank * UNIT * features.own_squares(self._own), least**2)
             )
             if not len(missed) or size <= before:
                 return chosen, Q, R
@@ -775,7 +725,7 @@ class FiniteRank(ByVector):
 EXACT += [FiniteRank]
 
 
-def spanning_items(items: Array, kernel: Kernel, most: int = MOST_SPANNING) -> Array | None:
+def spanning_items(items: Array, kernel: Kernel, most: int = SAMPLE) -> Array | None:
     """Choose items whose features span those of all, in the order in which they stand.
 
     Looked for among items of every group and at random, and those where a monomial is largest.
@@ -834,7 +784,7 @@ def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np
         begin, at = begin + width, at + n
     apart = features - features[0]  # margins do not see a level that all items share
     largest = np.sqrt(np.max(np.einsum("ij,ij->i", apart, apart)))
-    chosen = spanning_columns(features.T, _LEFT * largest)[0]
+    chosen = spanning_columns(features.T, np.sqrt(UNIT) * largest)[0]
     return rows[np.sort(chosen)]
 
 

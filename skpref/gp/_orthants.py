@@ -31,9 +31,6 @@ _FARTHEST = 30.0
 _SEARCHES = 70
 # What is e⁻⁴⁰ of the peak is left out.
 _DROP = 40.0
-# Panels away from the peak, in shares of the way to where the function is that low: the nearest
-# see an edge that the peak stands on.
-_EDGES = np.array([0.0, 2e-3, 0.03, 0.2, 0.5, 1.0])
 
 
 def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERANCE) -> Array:
@@ -56,9 +53,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
     right_reach = _reach(at, peak, height, 1.0, away)
     width = left_reach + right_reach
     # In shares of the width from the peak on, so that rounding of a far peak closes no panel.
-    edges = np.concatenate(
-        [-left_reach[:, None] * _EDGES[:0:-1], right_reach[:, None] * _EDGES], axis=1
-    )
+    edges = np.stack([-left_reach, np.zeros_like(peak), right_reach], axis=1)
 
     def share(row: NDArray[np.intp], x: Array) -> Array:
         relative = log_density(row, peak[row, None] + width[row, None] * x) - height[row, None]
@@ -272,6 +267,7 @@ def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
 # Logarithms to base 2 of the points of one Gaussian; of a mixture of all, and of each at least.
 _LOG_POINTS = 11
 _LOG_SHARED, _LOG_LEAST = 15, 5
+# Least conditional variance of a variable, as a share of its own.
 _LEAST_VARIANCE = 1e-15
 # Newton steps towards the proposals' means at most, and a step that is short enough: any means are
 # right, good ones make weights even.
@@ -320,16 +316,22 @@ def _average(limits: Array, factor: Array, points: Array) -> Array:
 
 
 def _log_average(limits: Array, factor: Array, points: Array) -> Array:
-    """Draws are of normals with means of their own (Botev 2017), as rare events ask for; where
-    these make the weights no more even than none would, of normals with mean zero."""
-    tilted, spread = _weights(limits, factor, points, tilts(limits, factor))
-    plain, plain_spread = _weights(limits, factor, points, np.zeros_like(limits))
+    """Return log Φ_m by draws of normals with means of their own (Botev 2017), for rare events.
+
+    Where these make the weights no more even than none would, draws are of normals with mean zero.
+    """
+    tilted, spread = _log_mean_weight(limits, factor, points, tilts(limits, factor))
+    plain, plain_spread = _log_mean_weight(limits, factor, points, np.zeros_like(limits))
     return np.where(spread < plain_spread, tilted, plain)
 
 
-def _weights(limits: Array, factor: Array, points: Array, tilt: Array) -> tuple[Array, Array]:
-    """Logarithm of the mean weight, and how uneven weights are: the log of their
-    mean square by their squared mean."""
+def _log_mean_weight(
+    limits: Array, factor: Array, points: Array, tilt: Array
+) -> tuple[Array, Array]:
+    """Return the logarithm of the mean importance weight of draws, and how uneven weights are.
+
+    The latter is the logarithm of their mean square by their squared mean.
+    """
     n, m = limits.shape
     n_points = points.shape[2]
     draws = np.empty((n, m - 1, n_points))
@@ -432,10 +434,6 @@ def cube_points(dimension: int, parts: int = 1) -> Array:
     points = np.ascontiguousarray(np.swapaxes(points, 1, 2))
     points.flags.writeable = False
     return points
-
-
-# Differences of more deviations than this are taken for this many: logarithms stay finite.
-_FAR = 1e12
 
 
 def best_of(mean: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None) -> Array:
@@ -648,7 +646,8 @@ def _differences(means: Array, covariance: Array) -> Iterator[tuple[int, Array, 
         others = np.delete(np.arange(k), i)
         near = side[:, i, others]
         apart = np.swapaxes(means[:, [i]] - means[:, others], 1, 2)
-        limits = np.clip(apart / near[:, None], -_FAR, _FAR)
+        # Of more deviations than this logarithms would not stay finite.
+        limits = np.clip(apart / near[:, None], -1.0 / NEGLIGIBLE, 1.0 / NEGLIGIBLE)
         # The angle at i of the triangle with these sides. The law of cosines loses small
         # angles, their half by its tangent is as exact as the sides.
         far = variance[:, others[:, None], others]

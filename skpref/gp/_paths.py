@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Product, Sum
 
@@ -34,15 +33,6 @@ from skpref.kernels import (
 )
 
 N_FREQUENCIES = 2000
-# cos 2πt as a polynomial in t², for |t| ≤ 1/2.
-_SERIES = (
-    Chebyshev.interpolate(lambda u: np.cos(2.0 * np.pi * np.sqrt(u)), 9, [0.0, 0.25])
-    .convert(kind=Polynomial)
-    .coef
-)
-# A lazy draw's differences take steps of about 2e-3 lengthscales; over the usual ones, this many
-# times smaller, its values differ by rounding alone.
-_WIDER = 330.0
 
 
 def draw_weights(posterior: Any, weights: Array, rng: np.random.Generator) -> Array:
@@ -147,35 +137,23 @@ class SamplePaths:
         return value + along, (gradient + cross.contract(weights))[:, :width]
 
 
-def _cosine(turns: Array) -> Array:
-    """cos 2πt to 1e-14, several times as quick as numpy's cosine of doubles."""
-    square = turns - np.rint(turns)
-    square *= square
-    value = _SERIES[-1] * square
-    for coefficient in _SERIES[-2:0:-1]:
-        value += coefficient
-        value *= square
-    value += _SERIES[0]
-    return value
-
-
 class _FourierPrior:
     """Σ_k a_k cos(ω_kᵀx) + b_k sin(ω_kᵀx), with a and b of each path's own."""
 
     def __init__(
         self, frequencies: Array, amplitudes: Array, n_paths: int, rng: np.random.Generator
     ) -> None:
-        self._frequencies = frequencies / (2.0 * np.pi)
+        self._frequencies = frequencies
         self._shift: Array | float = 0.0
         shape = (len(amplitudes), n_paths)
         self._along = amplitudes[:, None] * rng.standard_normal(shape)
         self._across: Array | None = amplitudes[:, None] * rng.standard_normal(shape)
         if n_paths == 1:  # a cos t + b sin t = |(a, b)| cos(t − φ): half the cost
-            self._shift = np.arctan2(self._across, self._along)[:, 0] / (2.0 * np.pi)
+            self._shift = np.arctan2(self._across, self._along)[:, 0]
             self._along, self._across = np.hypot(self._along, self._across), None
 
-    def _turns(self, X: Array) -> Iterator[Array]:
-        """Phases (m, n_frequencies), of few rows at a time: they stay in the cache."""
+    def _phases(self, X: Array) -> Iterator[Array]:
+        """Yield phases (m, n_frequencies) of few rows at a time: they stay in the cache."""
         for rows in row_blocks(max(len(X), 1), len(self._frequencies)):
             yield X[rows] @ self._frequencies.T - self._shift
 
@@ -185,14 +163,14 @@ class _FourierPrior:
 
     def __call__(self, X: Array) -> Array:
         single = self._across is None
-        parts = ((_cosine(t), None if single else _cosine(t - 0.25)) for t in self._turns(X))
+        parts = ((np.cos(t), None if single else np.sin(t)) for t in self._phases(X))
         return np.concatenate([self._value(*part) for part in parts])
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         values, gradients = [], []
-        speed = 2.0 * np.pi * self._frequencies.T
-        for turns in self._turns(X):
-            cosine, sine = _cosine(turns), _cosine(turns - 0.25)
+        speed = self._frequencies.T
+        for phases in self._phases(X):
+            cosine, sine = np.cos(phases), np.sin(phases)
             values.append(self._value(cosine, sine))
             slope = (-sine[:, None, :] * speed) @ self._along
             if self._across is not None:
@@ -201,15 +179,15 @@ class _FourierPrior:
         return np.concatenate(values), np.concatenate(gradients)
 
     def value_and_gradient_of(self, X: Array, path: NDArray[np.intp]) -> tuple[Array, Array]:
-        turns = X @ self._frequencies.T - self._shift
-        cosine, sine = _cosine(turns), _cosine(turns - 0.25)
+        phases = X @ self._frequencies.T - self._shift
+        cosine, sine = np.cos(phases), np.sin(phases)
         along = self._along.T[path]
         value, slope = np.einsum("ij,ij->i", cosine, along), -sine * along
         if self._across is not None:
             across = self._across.T[path]
             value += np.einsum("ij,ij->i", sine, across)
             slope += cosine * across
-        return value, 2.0 * np.pi * slope @ self._frequencies
+        return value, slope @ self._frequencies
 
 
 def _draw_by_features(kernel, width, n_frequencies, n_paths, rng):
@@ -370,7 +348,9 @@ class _LazyPrior:
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         n, d = X.shape
         lengths = shortest_lengths(self._kernel, d)
-        moves = _WIDER * difference_steps(lengths, X, self._X) * np.eye(d)
+        # Values are right to the root of the variance that counts as none.
+        noise = np.sqrt(NEGLIGIBLE)
+        moves = difference_steps(lengths, X, self._X, noise=noise) * np.eye(d)
         above, below = X[:, None, :] + moves, X[:, None, :] - moves
         value = self(np.concatenate([X, above.reshape(-1, d), below.reshape(-1, d)]))
         high, low = value[n:].reshape(2, n, d, -1)

@@ -37,9 +37,8 @@ _SOUND = 1e-10
 # Rounding of a margin's mean, in deviations, from which on the second way is not taken. The weights
 # are a difference of terms as large as L; that comes back times K, where no variance damps it.
 _LOST = 1e-3
-# Prior variance times precision from which on a root of L is sought without any difference, and the
-# most items of which it is, as that takes a step of Python for each.
-STRONG, _MOST_STRONG = 1e8, 1000
+# Prior variance times precision from which on a root of L is sought without any difference.
+STRONG = 1e8
 # Share of entries up to which a product with a sparse matrix is quicker than with a full one.
 _SPARSE = 0.015
 
@@ -303,7 +302,7 @@ def _laplacian_root(laplacian, strong):
     In every set of items that answers connect one row follows from the others; these come last.
     """
     n = len(laplacian)
-    if strong and n <= _MOST_STRONG:
+    if strong:
         apart = -laplacian
         np.fill_diagonal(apart, 0.0)
         if not np.any(apart < 0.0):

@@ -5,8 +5,8 @@ all that is asked of it: values, gradients in hyperparameters and inputs, spectr
 """
 
 from skpref.kernels._anchored import AnchorFeatures
-from skpref.kernels._board import leaderboard_kernel
-from skpref.kernels._contracts import Kernel, difference_steps, far_origin, paired
+from skpref.kernels._board import PART, PART_BOUNDS, leaderboard_kernel
+from skpref.kernels._contracts import PAIRED_ROWS, Kernel, difference_steps, far_origin, paired
 from skpref.kernels._features import (
     FiniteFeatures,
     Term,

@@ -10,10 +10,10 @@ from skpref.kernels._contracts import Kernel
 from skpref.kernels._leaves import Identity
 from skpref.kernels._wrappers import OnColumns
 
-# Variance of what a typical difference of a control does, and of what a group does to an id, beside
-# that of the ids, which is one; and their bounds.
-_VARIANCE = 0.1
-_BOUNDS = (1e-4, 10.0)
+# Variance of a part of utilities beside the one that is their unit, where its search starts, and
+# the bounds of that variance: effects of items, controls, groups and time beside what stays.
+PART = 0.1
+PART_BOUNDS = (1e-5, 1e5)
 
 
 def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kernel:
@@ -77,12 +77,12 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
     for j in range(d):
         if j not in (place, *groups):
             scale = _difference(shown, j, named[j] if named else j)
-            bounds = _BOUNDS[0] / scale**2, _BOUNDS[1] / scale**2
-            variance = ConstantKernel(_VARIANCE / scale**2, bounds)
+            bounds = PART_BOUNDS[0] / scale**2, PART_BOUNDS[1] / scale**2
+            variance = ConstantKernel(PART / scale**2, bounds)
             kernel = kernel + variance * OnColumns(DotProduct(0.0, "fixed"), [j])
     for j in groups:
         within = OnColumns(Identity(), [place, j])
-        kernel = kernel + ConstantKernel(_VARIANCE, _BOUNDS) * within
+        kernel = kernel + ConstantKernel(PART, PART_BOUNDS) * within
     return kernel
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.spatial.distance import squareform
 
-from skpref._utils import Array
+from skpref._utils import ROUNDING, Array
 
 Number: TypeAlias = Array | float
 # A kernel of scikit-learn, which ships no types.
@@ -76,7 +76,7 @@ class Seen(NamedTuple):
 # Pairs of rows whose covariances are taken together.
 PAIRED_ROWS = 64
 # Columns farther from zero than so many of their spans lose digits of the rows' differences.
-_FAR = 100.0
+_FAR_SPANS = 100.0
 
 
 def far_origin(*rows: Array) -> Array | None:
@@ -88,7 +88,7 @@ def far_origin(*rows: Array) -> Array | None:
         return None
     first = rows[-1][0]
     span = np.max([np.abs(each - first).max(axis=0, initial=0.0) for each in rows], axis=0)
-    far = (np.abs(first) > _FAR * span) & (span > 0.0)
+    far = (np.abs(first) > _FAR_SPANS * span) & (span > 0.0)
     return np.where(far, first, 0.0) if far.any() else None
 
 
@@ -126,15 +126,24 @@ def power_slope(value: Number, exponent: float) -> Array:
     return np.where(np.isfinite(slope), slope, 0.0)
 
 
-def difference_steps(lengths: Array, *arrays: Array) -> Array:
-    """Steps of central differences, (d,): small beside the data and the kernel's own lengths."""
+def difference_steps(lengths: Array, *arrays: Array, noise: float = ROUNDING) -> Array:
+    """Return steps of central differences, (d,), small beside the data and a kernel's lengths.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (d,)
+        Of the kernel along each feature.
+    *arrays : ndarray of shape (n, d)
+        Rows of the data.
+    noise : float, default=ROUNDING
+        Relative error of the values: the step's share is its cube root.
+    """
     rows = np.concatenate(arrays)
     size = np.abs(rows).max(axis=0)
     spread = np.ptp(rows, axis=0)
     spread = np.where(spread > 0, spread, np.where(size > 0, size, 1.0))
-    eps = np.finfo(float).eps
     # The floor keeps x ± step apart for data far from the origin.
-    return np.maximum(np.cbrt(eps) * np.minimum(spread, lengths), 64 * eps * size)
+    return np.maximum(np.cbrt(noise) * np.minimum(spread, lengths), 64 * ROUNDING * size)
 
 
 def differences(function: Callable[[Array], Array], X: Array, steps: Array) -> Array:

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as gp
 
+from skpref._utils import ROUNDING
 from skpref.kernels._contracts import (
     Across,
     Array,
@@ -429,10 +430,8 @@ def product_value(kernel: ProductMatern, X: Array, Z: Array, aligned: bool = Fal
     return np.where(exponent < 700.0, value, 0.0)  # there exp is nothing, and the product may be ∞
 
 
-# Lengthscales below this may take squared distances out of double precision.
-_TINY = 1e-100
-# Distances in lengthscales beyond this are infinite: their squares would overflow.
-_FAR = 1e150
+# Distances of rows are held below so many lengthscales, so that sums of their squares are finite.
+_FARTHEST = float(np.sqrt(np.sqrt(np.finfo(np.float64).max)))
 
 
 class Radial(NamedTuple):
@@ -442,13 +441,10 @@ class Radial(NamedTuple):
     value: Callable[[Array], Array]
     slope: Callable[[Array, Array], Array]
     rough: bool  # the slope has no bound near u = 0
-    tiny: bool  # a lengthscale is so small that squares may overflow
 
-    def over_square(self, apart: Array) -> Array:
-        """Differences of rows divided by the squared lengthscales."""
-        if self.tiny:  # the square may be 0
-            return apart / self.length / self.length
-        return apart / self.length**2
+    def divide_by_squares(self, differences: Array) -> Array:
+        """Divide differences of rows by the squared lengthscales, which may be 0 themselves."""
+        return differences / self.length / self.length
 
 
 def matern_value(nu: float, u: Array) -> Array:
@@ -488,8 +484,8 @@ def matern_slope(nu: float, u: Array, value: Array) -> Array:
     return np.where(np.isfinite(slope), slope, np.where(s < 1.0, at_zero, 0.0))
 
 
-def _lengths(kernel: Kernel, *arrays: Array) -> tuple[Array, bool]:
-    """Lengthscales as a number or one a feature, and whether one is tiny.
+def _safe_lengths(kernel: Kernel, *arrays: Array) -> Array:
+    """Return lengthscales as a number or one a feature; ValueError if they do not fit the rows.
 
     Tiny ones are held so large that no squared distance of these rows overflows.
     """
@@ -500,36 +496,30 @@ def _lengths(kernel: Kernel, *arrays: Array) -> tuple[Array, bool]:
             f"{type(kernel).__name__} has length_scale of shape {length.shape}, but X has "
             f"{n_features} features. Give one number, or one a feature."
         )
-    if not length.size or length.min() >= _TINY:
-        return length, False
     size = np.max([np.abs(rows).max(axis=0, initial=0.0) for rows in arrays], axis=0)
-    length = np.maximum(length, (size if length.ndim else size.max(initial=0.0)) / _FAR)
-    return np.where(length > 0.0, length, 1.0), True
+    length = np.maximum(length, (size if length.ndim else size.max(initial=0.0)) / _FARTHEST)
+    return np.where(length > 0.0, length, 1.0)
 
 
 def matern_radial(kernel: Kernel, *arrays: Array) -> Radial:
     """Return lengthscales and profile of `RBF` and `Matern`."""
     nu = getattr(kernel, "nu", np.inf)
-    length, tiny = _lengths(kernel, *arrays)
     return Radial(
-        length,
+        _safe_lengths(kernel, *arrays),
         lambda u: matern_value(nu, u),
         lambda u, value: matern_slope(nu, u, value),
         nu <= 1.0,
-        tiny,
     )
 
 
 def rational_radial(kernel: Kernel, *arrays: Array) -> Radial:
     """Return lengthscales and profile of `RationalQuadratic`."""
-    alpha = max(float(kernel.alpha), _TINY)
-    length, tiny = _lengths(kernel, *arrays)
+    alpha = max(float(kernel.alpha), 1.0 / _FARTHEST)
     return Radial(
-        length,
+        _safe_lengths(kernel, *arrays),
         lambda u: (1.0 + u / (2.0 * alpha)) ** -alpha,  # GPML (4.19)
         lambda u, value: value / (1.0 + u / (2.0 * alpha)),
         False,
-        tiny,
     )
 
 
@@ -539,12 +529,8 @@ def radial(kernel: Kernel, *arrays: Array) -> Radial:
     return of_kind(kernel, *arrays)
 
 
-# Of a logarithm of a hyperparameter, for kernels without a rule: the cube root of rounding.
-_STEP = 6e-6
-# Up to this many features one pass a feature is as quick as BLAS, and exact.
-_FEW_FEATURES = 4
-# Beyond this spread, in lengthscales, expanding the squares loses more than 1e-9.
-_WIDE = 3e3
+# Step of central differences in the logarithm of a hyperparameter, for kernels without a rule.
+_STEP = float(np.cbrt(ROUNDING))
 
 
 class Leaf:
@@ -715,7 +701,7 @@ class _RadialLeaf(Leaf):
         def contract(off: Array, diag: Array) -> Array | list[float]:
             weight = off * profile.slope(u, value)
             if kernel.anisotropic:
-                return _squares(scaled, weight, profile.rough)  # dk/d log l_k = slope · u_k
+                return _weighted_squares(scaled, weight)  # dk/d log l_k = slope · u_k
             return [2.0 * (weight @ u)]
 
         return Pairs(value, 1.0, contract)
@@ -728,7 +714,7 @@ class _RadialLeaf(Leaf):
 
         def gradient(factor: Array | float) -> Array:
             slope = factor * profile.slope(u, value)
-            return -slope[:, :, None] * profile.over_square(X[:, None, :] - Z[None, :, :])
+            return -slope[:, :, None] * profile.divide_by_squares(X[:, None, :] - Z[None, :, :])
 
         def contract(weight: Array) -> Array:
             slope = weight * profile.slope(u, value)
@@ -738,7 +724,7 @@ class _RadialLeaf(Leaf):
             else:
                 centre = Z.sum(axis=0) / len(Z)
                 summed = slope.sum(axis=1)[:, None] * (X - centre) - slope @ (Z - centre)
-            return -profile.over_square(summed)
+            return -profile.divide_by_squares(summed)
 
         return Cross(value, [(1.0, Slope(gradient, contract))])
 
@@ -763,7 +749,9 @@ class _RadialLeaf(Leaf):
             slope = weight * profile.slope(u, value)
             if not kernel.anisotropic:
                 return [np.vdot(slope, u)]
-            return slope @ (x - z) ** 2 if aligned else _cross_squares(x, z, slope, profile.rough)
+            if aligned:
+                return slope @ (x - z) ** 2
+            return _weighted_cross_squares(x, z, slope, profile.rough)
 
         return Across(value, contract)
 
@@ -875,21 +863,14 @@ class _WienerLeaf(Leaf):
         return Across(value, lambda weight: [np.vdot(weight, value)])
 
 
-def _squares(scaled: Array, weight: Array, rough: bool) -> Array:
-    """Σ_ij weight_ij (x_ik − x_jk)² for every feature k, from the upper triangle of weight."""
-    n, d = scaled.shape
-    # Expanding the squares is quicker but cancels where a rough kernel's weights are huge.
-    if rough or d <= _FEW_FEATURES or n < 2 or np.ptp(scaled, axis=0).max() > _WIDE:
-        columns = (np.ascontiguousarray(column)[:, None] for column in scaled.T)
-        return np.array([2.0 * (weight @ pdist(column, "sqeuclidean")) for column in columns])
-    full = assemble(weight, 0.0, n)
-    centred = scaled - scaled.mean(axis=0)
-    own = 2.0 * (full.sum(axis=1) @ centred**2)
-    return own - 2.0 * np.einsum("ik,ik->k", centred, full @ centred)
+def _weighted_squares(scaled: Array, weight: Array) -> Array:
+    """Compute Σ_ij weight_ij (x_ik − x_jk)² for each feature k, from weight's upper triangle."""
+    columns = (np.ascontiguousarray(column)[:, None] for column in scaled.T)
+    return np.array([2.0 * (weight @ pdist(column, "sqeuclidean")) for column in columns])
 
 
-def _cross_squares(x: Array, z: Array, weight: Array, rough: bool) -> Array:
-    """Σ_ij weight_ij (x_ik − z_jk)² for every feature k."""
+def _weighted_cross_squares(x: Array, z: Array, weight: Array, rough: bool) -> Array:
+    """Compute Σ_ij weight_ij (x_ik − z_jk)² for each feature k."""
     if rough:  # expanding the squares would cancel where weights are huge
         apart = (np.subtract.outer(one, two) for one, two in zip(x.T, z.T, strict=True))
         return np.array([np.vdot(weight, each**2) for each in apart])

@@ -26,9 +26,7 @@ ENGINES = {"ep": EP(tol=1e-11, max_iter=2000), "laplace": Laplace(tol=1e-20)}
 def kept(request, monkeypatch):
     """Whether dense columns are kept by item, as they are where margins and columns are many."""
     if request.param:
-        monkeypatch.setattr(_finite_rank, "_WIDE", 1)
-        monkeypatch.setattr(_finite_rank, "_MANY", 0)
-        monkeypatch.setattr(_finite_rank, "_FEW", 0)  # groups are no dense columns
+        monkeypatch.setattr(_finite_rank, "_is_cheaper_by_item", lambda *sizes: True)
     return request.param
 
 
@@ -89,11 +87,9 @@ def teams(rng, n, n_players):
     return np.column_stack([*sides, rng.uniform(0.2, 1.0, n), rng.uniform(0.2, 1.0, n)])
 
 
-@pytest.mark.parametrize("few", [0, 4, 99], ids=["sparse", "mixed", "dense"])
 @pytest.mark.parametrize("kind", ["duels", "choices"])
-def test_teams_are_those_of_all_items(kind, few, monkeypatch):
-    monkeypatch.setattr(_finite_rank, "_FEW", few)
-    rng = np.random.default_rng(few)
+def test_teams_are_those_of_all_items(kind, kept):
+    rng = np.random.default_rng(int(kept))
     items = teams(rng, 40, 6)
     if kind == "duels":
         pairs = np.array([rng.choice(40, 2, replace=False) for _ in range(70)])
@@ -333,8 +329,10 @@ def test_embeddings_are_kept_by_item(monkeypatch):
     linear = ConstantKernel(0.05) * OnColumns(DotProduct(0.0, "fixed"), list(range(1, 20)))
     for kernel in (linear, linear + IDS):
         found = []
-        for many in (2, 100):
-            monkeypatch.setattr(_finite_rank, "_MANY", many)
+        for by_item in (True, False):
+            monkeypatch.setattr(
+                _finite_rank, "_is_cheaper_by_item", lambda *_, is_so=by_item: is_so
+            )
             fresh = seen.part(np.arange(90))
             _, own = both(kernel, fresh, LIKELIHOODS["duels"], ENGINES["ep"])
             found.append((own, own[0].prior._features))

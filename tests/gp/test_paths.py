@@ -9,7 +9,6 @@ from scipy.stats import kstest, norm
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic
 
 from skpref import ItemTable, PairwisePreferenceRegressor
-from skpref.gp._paths import _cosine
 from skpref.gp._posterior import Posterior
 from skpref.inference import EP
 from skpref.kernels import Identity
@@ -194,13 +193,6 @@ def test_gradients_are_of_items_of_the_right_shape():
         paths.value_and_gradient(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="reshape"):
         paths.value_and_gradient(np.zeros(2))
-
-
-def test_the_cosine_of_turns():
-    turns = np.concatenate([np.linspace(-0.5, 0.5, 10_001), [0.0, 0.25, 1.75, -2.0, 3.5]])
-    np.testing.assert_allclose(_cosine(turns), np.cos(2.0 * np.pi * turns), atol=1e-14)
-    far = np.random.default_rng(0).uniform(-1e3, 1e3, 1000)
-    np.testing.assert_allclose(_cosine(far), np.cos(2.0 * np.pi * far), atol=2e-12)
 
 
 @pytest.mark.parametrize("name", ["rbf", "rational"])
