@@ -292,7 +292,7 @@ class MarginBounds(NamedTuple):
 
 def check_sampled(comparisons: Comparisons, likelihood: Likelihood) -> None:
     """Raise ValueError unless these answers can be sampled, before any work."""
-    _regions(likelihood, comparisons.rows.answers)
+    _check_regions(likelihood, comparisons.rows.answers)
     n_singles = comparisons.n_singles
     if n_singles > _LARGEST:
         raise ValueError(
@@ -303,7 +303,8 @@ def check_sampled(comparisons: Comparisons, likelihood: Likelihood) -> None:
     comparisons.singles()  # weights are whole numbers
 
 
-def _regions(likelihood: Likelihood, answers: Answers) -> TruncationBox:
+def _check_regions(likelihood: Likelihood, answers: Answers) -> TruncationBox:
+    """Return the boxes of the noisy margins; raise ValueError if the likelihood has none."""
     regions = likelihood.regions(answers)
     if regions is None:
         raise ValueError(
@@ -336,7 +337,7 @@ class NoisyMargins:
         self._problem = problem
         self._index, self._sign = problem.index[self.row], problem.sign[self.row]
         self._answers = problem.answers.take(self.row)
-        regions = _regions(problem.likelihood, self._answers)
+        regions = _check_regions(problem.likelihood, self._answers)
         self._noise, turn = regions.variance, regions.turn
         self._turn = 1.0 if turn is None else turn
         self._sign = self._sign * self._turn
@@ -366,7 +367,7 @@ class NoisyMargins:
         v -= below  # before it is scaled: never negative
         v *= scale
         v += lower
-        return self._clipped(v)
+        return self._clip_to_box(v)
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the prior covariance of v, oriented as the rows are."""
@@ -375,7 +376,7 @@ class NoisyMargins:
         oriented *= self._sign[:, None]
         oriented.flat[:: len(oriented) + 1] += self._noise
         if self._sets is not None:
-            self._sets.add_noise(oriented)
+            self._sets.add_shared_noise(oriented)
         return oriented
 
     def typical(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -386,9 +387,9 @@ class NoisyMargins:
             answers = self._problem.rows.apart().answers.take(self.row)
             noise = noise + self._problem.prior.noise.diagonal()[self._index]
         pull = self._problem.likelihood.log_prob(self._turn * z, answers).gradient
-        v = self._clipped(z + self._turn * noise * pull)
+        v = self._clip_to_box(z + self._turn * noise * pull)
         if self._sets is not None:
-            self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
+            self._sets.make_consistent(v, np.zeros(len(v)) if self.box is None else self.box.lower)
         return v
 
     def expected(self, gaussian: Approximation) -> NDArray[np.float64]:
@@ -398,18 +399,19 @@ class NoisyMargins:
         mean = self._sign * gaussian.conditioned.mean[self._index]
         mean += self._turn * self._noise * pull[self.row]
         if self._sets is not None:  # E[v | z] = z + N g, g the slope of the answer's site
-            mean += self._sets.noise_times(gaussian.conditioned.dual)
-        return self._clipped(mean)
+            mean += self._sets.multiply_noise(gaussian.conditioned.dual)
+        return self._clip_to_box(mean)
 
     def constant(self, value: float) -> NDArray[np.float64]:
         """Return one value for every v, moved to the nearest point of its box."""
-        v = self._clipped(np.full(len(self._index), value))
+        v = self._clip_to_box(np.full(len(self._index), value))
         if self._sets is not None:
-            self._sets.reconcile(v, np.zeros(len(v)) if self.box is None else self.box.lower)
+            self._sets.make_consistent(v, np.zeros(len(v)) if self.box is None else self.box.lower)
         return v
 
-    def _clipped(self, v):
-        """Move v, in place, into the box where rounding left it outside; return it."""
+    def _clip_to_box(self, v):
+        """Move noisy margins, in place, into their box where rounding left them outside; return
+        them."""
         if self.box is None:
             return np.maximum(v, _INSIDE * self._width, out=v)
         lower, upper = self.box
@@ -472,12 +474,13 @@ class _Sets:
             self._pattern.append(block.pattern[block_rows])
             self._follow.append(~block.basis[block_rows].all(axis=1))
 
-    def add_noise(self, covariance):
+    def add_shared_noise(self, covariance):
+        """Add, in place, the noise that inequalities of one answer share to a covariance."""
         for at, pattern in zip(self._at, self._pattern, strict=True):
             covariance[at[:, :, None], at[:, None, :]] += self._variance * pattern
 
-    def noise_times(self, dual):
-        """Return N times the slope of each answer's site, its part of ``dual``; 0 on duels."""
+    def multiply_noise(self, dual):
+        """Multiply each answer's part of ``dual`` by its noise covariance; return 0 on duels."""
         product = np.zeros(self._n)
         for at, margin, pattern, counts in zip(
             self._at, self._margin, self._pattern, self._counts, strict=True
@@ -486,8 +489,9 @@ class _Sets:
             product[at] = self._variance * np.einsum("bij,bj->bi", pattern, slope)
         return product
 
-    def reconcile(self, v, lower):
-        """Make values fit together, in place, where some inequalities follow from others."""
+    def make_consistent(self, v, lower):
+        """Set, in place, inequalities that follow from each other to their mean distance from the
+        walls."""
         for at, follow in zip(self._at, self._follow, strict=True):
             rows = at[follow]
             excess = np.mean(v[rows] - lower[rows], axis=1, keepdims=True)
@@ -563,7 +567,7 @@ class MarginPosterior:
         self._problem = problem
         self._precision, shift = gaussian.sites.precision, gaussian.sites.shift
         self._root = problem.prior.root()
-        self._factor = self._factor_of(self._precision)
+        self._factor = self._precision_factor(self._precision)
         # z = root u, u ~ N(0, I) a priori; u = L⁻ᵀ (x + offset) with L Lᵀ its precision given sites
         self._basis = np.ascontiguousarray(solve_lower(self._factor, self._root.T))
         self._offset = self._basis @ shift
@@ -601,7 +605,7 @@ class MarginPosterior:
         """Return ψ of the density N(x; 0, I) exp(−ψ) and its gradient, see `split_hmc`."""
         problem, away = self._problem, x @ self._basis
         oriented = self.oriented(self._centre + away)
-        at = problem.likelihood.log_prob(oriented.ravel(), self._answers_of(len(x)))
+        at = problem.likelihood.log_prob(oriented.ravel(), self._answers_for_chains(len(x)))
         of_sites = self._precision * away
         # The sites in z − centre: as squares of z itself they would cancel.
         value = np.einsum("cm,cm->c", away, self._pull - 0.5 * of_sites)
@@ -628,18 +632,21 @@ class MarginPosterior:
     ) -> NDArray[np.float64]:
         """Draw x (n, dimension) given noisy margins v (n, n_answers): a Gaussian."""
         sites = noisy.sites(v, 0.0)
-        factor = self._factor_of(sites.precision)
+        factor = self._precision_factor(sites.precision)
         half = solve_lower(factor, self._root.T @ sites.shift)
         half += rng.standard_normal(half.shape)
         white = solve_triangular(factor, half, lower=True, trans="T")
         return (self._factor.T @ white).T - self._offset
 
-    def _factor_of(self, precision):
+    def _precision_factor(self, precision):
+        """Return the Cholesky factor of the posterior precision of u, given precisions of the
+        sites."""
         inner = (self._root.T * precision) @ self._root
         inner.flat[:: len(inner) + 1] += 1.0
         return cholesky(inner)
 
-    def _answers_of(self, n_chains):
+    def _answers_for_chains(self, n_chains):
+        """Return the answers repeated once for each chain, kept from the last call."""
         answers, n = self._problem.answers, len(self._problem.counts)
         if self._answers is None or len(self._answers.kind) != n * n_chains:
             self._answers = answers.take(np.tile(np.arange(n), n_chains))

@@ -176,24 +176,24 @@ class EP(Engine):
             sites = rows.sites(*(starting_sites(problem) if near_mode else np.zeros((2, n))))
         step = 1.0 if problem.likelihood.log_concave else _CAREFUL
         path = _SitePath(rows, step * (1.0 - self.damping))
-        best = sweep = _sweep(rows, sites)
+        best = sweep = _run_sweep(rows, sites)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
             if n_iter > 1:
                 for earlier in (best, sweep):
                     earlier.drop_root()
-                sweep = _sweep(rows, sites)
+                sweep = _run_sweep(rows, sites)
             if sweep.residual < best.residual:
                 best = sweep
             if best.residual < 0.5 * mark[0]:
                 mark = (best.residual, n_iter)
             converged = best.residual < self.tol
             if not converged and n_iter - mark[1] >= _PATIENCE:
-                converged = best.residual <= min(best.rounding(), WORST)
+                converged = best.residual <= min(best.rounding_residual(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
             if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
                 break
-            sweep.settle_repeats()
+            sweep.solve_repeated_sites()
             if not sweep.residual <= _GROWTH * best.residual:
                 sites = path.step_from_best(best)
             else:
@@ -231,7 +231,7 @@ class EP(Engine):
         for block, update in zip(rows.whole, joint, strict=True):
             by_likelihood += block.theta_gradient(update.moments, likelihood)
         for each, of_z in zip(rows.parts, behind[len(rows.whole) :], strict=True):
-            slope = each.noise_slope_under(conditioned, of_z)
+            slope = each.noise_slope_given_sites(conditioned, of_z)
             by_likelihood += slope * likelihood.item_noise_gradient()
         return EvidenceGradient(by_kernel, by_likelihood)
 
@@ -409,7 +409,7 @@ class SiteRows:
         self.whole: list[_JointSites] = []
         self.parts: list[_FactoredRows] = []
         if problem.rows.joint:
-            self._divide(problem, tol)
+            self._split_joint_answers(problem, tol)
         self.index, self.sign = problem.index[self.single], problem.sign[self.single]
         self.answers, self.power = problem.answers, problem.power
         if problem.rows.joint:
@@ -419,7 +419,8 @@ class SiteRows:
         # Sites that a row puts on its margin; an inequality puts its own elsewhere.
         self.shared = np.where(self.answers.kind == INEQUALITY, 0.0, self.copies)
 
-    def _divide(self, problem, tol):
+    def _split_joint_answers(self, problem, tol):
+        """Split joint answers into those with one site each, and those with a site an inequality."""
         margins = problem.rows.margins
         part = np.flatnonzero(problem.rows.kind == INEQUALITY)
         row = part[np.argsort(problem.index[part])]  # joint margins have one row each
@@ -501,7 +502,7 @@ class SiteRows:
         precision, shift, coupling = np.empty(n), np.empty(n), np.zeros((width, n))
         precision[self.single], shift[self.single] = sites.precision, sites.shift
         for each, root, own in zip(self.whole, sites.roots, sites.shifts, strict=True):
-            whole = _squared(root)
+            whole = _multiply_by_transpose(root)
             strength = np.einsum("bii->bi", whole)
             unit = np.sqrt(np.where(strength > 0.0, strength, 1.0))
             whole = whole / (unit[:, :, None] * unit[:, None, :])
@@ -568,8 +569,8 @@ class _NoisyBlock:
         lower = cholesky_blocks(inner)
         log_det = 2.0 * np.sum(np.log(np.einsum("bii->bi", lower)), axis=1)
         root = root @ np.swapaxes(inverse_blocks(lower)[0], 1, 2)
-        pulled = _times(np.swapaxes(root, 1, 2), _times(self.noise, shift))
-        return _NoiselessSite(root, shift - _times(root, pulled), log_det)
+        pulled = _multiply_vectors(np.swapaxes(root, 1, 2), _multiply_vectors(self.noise, shift))
+        return _NoiselessSite(root, shift - _multiply_vectors(root, pulled), log_det)
 
     def cavity(self, conditioned, of_z):
         """Return the `_JointCavity` of the margins without one copy of each answer."""
@@ -579,15 +580,15 @@ class _NoisyBlock:
         proper = positive_blocks(share, NEGLIGIBLE)
         share[~proper] = np.eye(self.size)
         cavity = covariance + half @ solve_blocks(share, np.swapaxes(half, 1, 2))
-        slope = of_z.shift - _times(_squared(of_z.root), mean)
-        return _JointCavity(mean - _times(cavity, slope), cavity, share, slope, proper)
+        slope = of_z.shift - _multiply_vectors(_multiply_by_transpose(of_z.root), mean)
+        return _JointCavity(mean - _multiply_vectors(cavity, slope), cavity, share, slope, proper)
 
     def log_probability(self, mean, covariance):
         """Return the log-probability of each answer, its margins being normal."""
         limits, noisy = mean - self._lower, covariance + self.noise
         if self.block.basis.all():
             return orthant_moments(limits, noisy).log_probability
-        deviation = _diagonal_root(noisy)
+        deviation = _deviations(noisy)
         correlation = noisy / (deviation[:, :, None] * deviation[:, None, :])
         return log_multivariate(limits / deviation, correlation)
 
@@ -606,28 +607,30 @@ class _FactoredRows(_NoisyBlock):
     def noisy_moments(self, conditioned, of_z):
         """Return means and variances of the noisy margins under all sites."""
         mean, covariance = conditioned.mean[self.block.margin], conditioned.joint[self.number]
-        precision = _squared(of_z.root)
-        slope = of_z.shift - _times(precision, mean)
+        precision = _multiply_by_transpose(of_z.root)
+        slope = of_z.shift - _multiply_vectors(precision, mean)
         gain = np.eye(self.size) - self.noise @ precision
         spread = gain @ covariance @ np.swapaxes(gain, 1, 2) + gain @ self.noise
-        return mean + _times(self.noise, slope), np.einsum("bii->bi", spread)
+        return mean + _multiply_vectors(self.noise, slope), np.einsum("bii->bi", spread)
 
     def evidence_gap(self, conditioned, of_z):
-        """Return the log evidence with sites on z less that with sites on v."""
-        mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
-        slope = of_z.shift - _times(precision, mean)
+        """Return the log evidence with sites on margins less that with sites on noisy margins."""
+        mean, precision = conditioned.mean[self.block.margin], _multiply_by_transpose(of_z.root)
+        slope = of_z.shift - _multiply_vectors(precision, mean)
         of_noise = np.einsum("bi,bij,bj->b", slope, self.noise, slope)
         return 0.5 * float(self.block.counts @ (of_noise + of_z.log_det))
 
-    def noise_slope_under(self, conditioned, of_z):
-        """Return `noise_slope` at the moments of the noisy margins under all sites."""
-        mean, precision = conditioned.mean[self.block.margin], _squared(of_z.root)
+    def noise_slope_given_sites(self, conditioned, of_z):
+        """Return the derivative in the noise variance at the noisy margins' moments under all
+        sites."""
+        mean, precision = conditioned.mean[self.block.margin], _multiply_by_transpose(of_z.root)
         covariance = conditioned.joint[self.number]
-        gradient = of_z.shift - _times(precision, mean)
+        gradient = of_z.shift - _multiply_vectors(precision, mean)
         return self.noise_slope(gradient, precision - precision @ covariance @ precision)
 
 
-def _squared(root):
+def _multiply_by_transpose(root):
+    """Multiply each matrix by its transpose; return the products."""
     return root @ np.swapaxes(root, 1, 2)
 
 
@@ -684,8 +687,10 @@ class _JointSites(_NoisyBlock):
         covariance = conditioned.joint[self.number]
         centre, cavity, share, slope, proper = self.cavity(conditioned, of_z)
         noisy = cavity + self.noise
-        tilted_moments, site_precision, site_shift = self._match_moments(centre, noisy)
-        off_mean = np.abs(_times(noisy, tilted_moments.gradient - slope)) / _diagonal_root(noisy)
+        tilted_moments, site_precision, site_shift = self._moment_matching_sites(centre, noisy)
+        off_mean = np.abs(_multiply_vectors(noisy, tilted_moments.gradient - slope)) / _deviations(
+            noisy
+        )
         tilted_covariance = cavity - cavity @ tilted_moments.curvature @ cavity
         own = np.einsum("bii->bi", covariance)
         scale = np.sqrt(np.maximum(own, _ALIKE * self.variance))
@@ -699,7 +704,7 @@ class _JointSites(_NoisyBlock):
             tilted_moments, site_precision, site_shift, log_gain, off_mean, off, bool(proper.all())
         )
 
-    def _match_moments(self, mean, covariance):
+    def _moment_matching_sites(self, mean, covariance):
         """Return the moments of the answer, and precision and shift of the site that has them."""
         limits, log_probability = mean - self._lower, np.empty(len(mean))
         gradient, curvature = np.zeros_like(mean), np.zeros_like(covariance)
@@ -710,7 +715,9 @@ class _JointSites(_NoisyBlock):
             log_probability[rows] = inside.log_probability
             gradient[at], curvature[across] = inside.gradient, inside.curvature
         precision = solve_blocks(np.eye(self.size) - curvature @ covariance, curvature)
-        shift = gradient + _times(precision, mean + _times(covariance, gradient))
+        shift = gradient + _multiply_vectors(
+            precision, mean + _multiply_vectors(covariance, gradient)
+        )
         return OrthantMoments(log_probability, gradient, curvature), precision, shift
 
     def theta_gradient(self, moments, likelihood):
@@ -748,11 +755,12 @@ def _order_inequalities(places, first, second):
     return np.lexsort((worse, better), axis=1), basis
 
 
-def _times(matrix, vector):
+def _multiply_vectors(matrix, vector):
     return np.matmul(matrix, vector[:, :, None])[:, :, 0]
 
 
-def _diagonal_root(matrix):
+def _deviations(matrix):
+    """Return the roots of the diagonals of covariance matrices."""
     return np.sqrt(np.maximum(np.einsum("bii->bi", matrix), 1e-300))
 
 
@@ -842,7 +850,7 @@ class _Sweep:
             sweep = moved
         return sweep
 
-    def rounding(self):
+    def rounding_residual(self):
         """Residual to expect of exact sites, from the errors of the margins' two moments."""
         update, conditioned, rows = self.update, self.conditioned, self.rows
         errors = rows.prior.rounding(conditioned.dual)
@@ -861,8 +869,8 @@ class _Sweep:
         joint = [10.0 * NEGLIGIBLE * float(each.block.counts.max()) for each in rows.whole]
         return max([float(np.max(floor, initial=0.0)), *joint])
 
-    def settle_repeats(self):
-        """Set the sites of equal duels to their common fixed point."""
+    def solve_repeated_sites(self):
+        """Set the target sites of equal duels to their common fixed point."""
         rows, update = self.rows, self.update
         counts, likelihood = rows.shared, rows.problem.likelihood
         variance = update.cav_var * update.cav_share
@@ -882,7 +890,7 @@ class _Sweep:
         self.target_shift[every[solved]] = site.shift[solved]
 
     def log_evidence(self):
-        """log Z_EP (GPML 3.65)."""
+        """Return the log evidence of the sweep's sites, log Z_EP of GPML (3.65)."""
         conditioned = self.conditioned
         joint = conditioned.dual @ conditioned.mean + conditioned.log_det
         gained = float(self.rows.copies @ self.update.log_gain)
@@ -894,7 +902,7 @@ class _Sweep:
         return gained - 0.5 * float(joint)
 
 
-def _sweep(rows, sites):
+def _run_sweep(rows, sites):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sweep = _Sweep(rows, sites)
         # Moments of joint answers take longer than a factorisation.
@@ -924,8 +932,9 @@ class _SitePath:
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
 
     def next_sites(self, sweep):
-        point = self._encode(sweep.sites)
-        move = self._encode(sweep.target) - point
+        """Return the sites of the next sweep, by Anderson's extrapolation over the last ones."""
+        point = self._to_coordinates(sweep.sites)
+        move = self._to_coordinates(sweep.target) - point
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
@@ -936,30 +945,33 @@ class _SitePath:
             if np.isfinite(d_moves.sum()) and np.isfinite(move.sum()):
                 mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
                 target -= mix @ (d_points + self._step * d_moves)
-        return self._decode(target)
+        return self._from_coordinates(target)
 
     def step_from_best(self, best):
+        """Return sites a shorter step from the best ones, and forget the sweeps since."""
         self._step = max(0.5 * self._step, 0.02)
         self._points.clear()
         self._moves.clear()
-        point = self._encode(best.sites)
-        move = self._encode(best.target) - point
-        return self._decode(point + self._step * move)
+        point = self._to_coordinates(best.sites)
+        move = self._to_coordinates(best.target) - point
+        return self._from_coordinates(point + self._step * move)
 
-    def _encode(self, sites):
+    def _to_coordinates(self, sites):
+        """Return sites as the coordinates in which they are extrapolated."""
         lifted = sites.precision + self._floor
         parts = [np.log(lifted), sites.shift / np.sqrt(lifted)]
         for each, shift, floor, (i, j) in zip(
             sites.roots, sites.shifts, self._floors, self._lower, strict=True
         ):
-            root = cholesky_blocks(_squared(each) + floor)
+            root = cholesky_blocks(_multiply_by_transpose(each) + floor)
             diagonal = np.einsum("bii->bi", root)
             white = solve_blocks(root, shift)
             parts += [2.0 * np.log(diagonal).ravel(), white.ravel()]
             parts.append((root[:, i, j] / diagonal[:, i]).ravel())
         return np.concatenate(parts)
 
-    def _decode(self, point):
+    def _from_coordinates(self, point):
+        """Return the sites of coordinates."""
         n = len(self._floor)
         log_tau, scaled = point[:n], point[n : 2 * n]
         lifted = np.exp(np.minimum(log_tau, 80.0))
@@ -973,7 +985,7 @@ class _SitePath:
             root[:, range(m), range(m)] = 1.0
             root[:, i, j] = below.reshape(n_blocks, -1)
             root *= np.exp(0.5 * np.minimum(logs, 80.0)).reshape(n_blocks, m, 1)
-            roots.append(_semidefinite_factor(_squared(root) - floor, least))
-            shifts.append(_times(root, white.reshape(n_blocks, m)))
+            roots.append(_semidefinite_factor(_multiply_by_transpose(root) - floor, least))
+            shifts.append(_multiply_vectors(root, white.reshape(n_blocks, m)))
         precision, shift = np.maximum(lifted - self._floor, 0.0), scaled * np.sqrt(lifted)
         return _SiteValues(precision, shift, roots, shifts)

@@ -230,6 +230,7 @@ class KrigingBeliever(Believer):
     """
 
     def _margin_values(self, margins, gaussian):
+        """Return the posterior mean of every noisy margin."""
         return margins.expected(gaussian)
 
 
@@ -265,4 +266,5 @@ class ConstantLiar(Believer):
         super().check(comparisons, likelihood)
 
     def _margin_values(self, margins, gaussian):
+        """Return the same constant for every noisy margin."""
         return margins.constant(float(self.lie))

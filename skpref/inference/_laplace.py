@@ -135,9 +135,9 @@ class Laplace(Engine):
         if pull is not None:
             w = problem.pool(problem.sign * pull)
             z = prior.times(w)
-        at, value = _objective(problem, z, w)
+        at, value = _log_posterior(problem, z, w)
         if pull is not None:
-            origin, origin_value = _objective(problem, np.zeros_like(z), np.zeros_like(w))
+            origin, origin_value = _log_posterior(problem, np.zeros_like(z), np.zeros_like(w))
             if not value >= origin_value:
                 z, w, at, value = np.zeros_like(z), np.zeros_like(w), origin, origin_value
         converged, last = False, np.inf
@@ -149,11 +149,11 @@ class Laplace(Engine):
             promise = 0.5 * float(slope @ dz - w @ dz)  # Newton decrement
             step, slack = 1.0, _EPS * (1.0 + abs(value))
             while True:
-                at, trial = _objective(problem, z + step * dz, w + step * dw)
+                at, trial = _log_posterior(problem, z + step * dz, w + step * dw)
                 if trial >= value - slack or step < 1e-10:
                     break
                 if step == 1.0:  # only now, as it costs a product of matrices
-                    slack = max(slack, min(_rounding(problem, dual, at), WORST))
+                    slack = max(slack, min(_objective_rounding_error(problem, dual, at), WORST))
                     if trial >= value - slack:
                         break
                 step *= 0.5
@@ -165,13 +165,15 @@ class Laplace(Engine):
         return Mode(z, at, value, n_iter, abs(promise), converged)
 
     def _has_converged(self, problem, dual, at, promise, last):
+        """Tell whether the promised rise is below the tolerance, or below rounding and no longer
+        falling."""
         if promise < self.tol:
             return True
         # Newton's method squares its error until rounding is all that is left; the decrement is
         # half the squared distance from the mode in posterior standard deviations.
         if not 0.5 * last <= promise <= 0.5 * WORST**2:
             return False
-        return promise <= _rounding(problem, dual, at)
+        return promise <= _objective_rounding_error(problem, dual, at)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
@@ -194,13 +196,14 @@ class Laplace(Engine):
         return EvidenceGradient(by_kernel, np.array(by_theta))
 
 
-def _objective(problem, z, w):
+def _log_posterior(problem, z, w):
+    """Return the answers' derivatives at margins z, and the log posterior there; w is K⁻¹ z."""
     at = problem.likelihood.log_prob(problem.oriented(z), problem.answers)
     return at, float(problem.counts @ at.value - 0.5 * (w @ z))
 
 
-def _rounding(problem, dual, at):
-    """Return the error of the objective by rounding: what it may fall, or promise to rise."""
+def _objective_rounding_error(problem, dual, at):
+    """Return the rounding error of the log posterior at margins with this dual vector."""
     terms = problem.counts @ np.abs(at.value)
     return _EPS * float(terms) + problem.prior.energy_error(dual)
 

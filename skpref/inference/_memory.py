@@ -103,8 +103,8 @@ def _control_group_bytes(of_process: Path, root: Path) -> Iterator[float]:
 
 
 def _group_bytes(group: Path, limit: str, usage: str, cache: str) -> float | None:
-    """Bytes below the limit of one group, what the system keeps of files not counted; None: there
-    is no limit."""
+    """Return the free bytes below a control group's limit, file caches as free; None without a
+    limit."""
     try:
         most = (group / limit).read_text(encoding="ascii").strip()
         if most == "max":
@@ -118,6 +118,7 @@ def _group_bytes(group: Path, limit: str, usage: str, cache: str) -> float | Non
 
 
 def _physical_bytes() -> float:
+    """Return the bytes of the machine's memory; infinite where the system does not tell."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # pragma: no cover - not on Windows

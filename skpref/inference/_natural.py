@@ -246,7 +246,7 @@ class AscentPath:
 
     def next_step(self, weights, evaluation):
         """Return the next q and the evaluation there; None where rounding allows no step."""
-        ahead = self._extrapolate(weights, evaluation)
+        ahead = self._extrapolate_steps(weights, evaluation)
         if ahead is not None:
             next_evaluation = self._evaluate_if_higher(ahead, evaluation)
             if next_evaluation is not None:
@@ -263,9 +263,11 @@ class AscentPath:
             longer = 1.0
         return None
 
-    def _extrapolate(self, weights, evaluation):
-        point = self._pack(weights)
-        move = self._pack(evaluation.target) - point
+    def _extrapolate_steps(self, weights, evaluation):
+        """Return the weights that Anderson's extrapolation over the last steps leads to; None at
+        first."""
+        point = self._to_vector(weights)
+        move = self._to_vector(evaluation.target) - point
         last, self._last = self._last, (point, move)
         if last is None:
             return None
@@ -278,19 +280,21 @@ class AscentPath:
         # by the normal equations, as a factorisation of so tall a matrix costs more than the step.
         mix = np.linalg.lstsq(d_moves @ d_moves.T, d_moves @ move, rcond=NEGLIGIBLE)[0]
         step = self._step
-        return self._unpack(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
+        return self._from_vector(point + step * move - (mix @ d_points + step * (mix @ d_moves)))
 
-    def _pack(self, weights):
+    def _to_vector(self, weights):
+        """Return weights as one vector, whose products are those of the whole matrices."""
         return np.concatenate([weights.shift, self._weight * weights.gain.take(self._lower)])
 
-    def _unpack(self, point):
+    def _from_vector(self, point):
+        """Return the weights of a vector."""
         m = len(point) - len(self._lower)
         gain = np.empty((m, m))
         gain.flat[self._lower] = gain.flat[self._upper] = point[m:] / self._weight
         return Weights(gain, point[:m])
 
     def _evaluate_if_higher(self, weights, evaluation):
-        """Return the evaluation at q; None if it lowers the bound."""
+        """Return the evaluation of the bound at some weights; None if the bound falls there."""
         try:
             next_evaluation = self._batch.evaluate(weights)
         except NoCovarianceError:  # an extrapolation too far
@@ -367,7 +371,7 @@ def rescale_weights(weights: Weights, ratio: float) -> Weights:
 
 def with_scale(kernel: Kernel, factor: float) -> Kernel:
     """Return a kernel times a factor, which a constant that it begins with takes up."""
-    if _has_scale(kernel):
+    if _begins_with_constant(kernel):
         copy = clone(kernel)
         return copy.set_params(k1__constant_value=factor * kernel.k1.constant_value)
     return ConstantKernel(factor, "fixed") * kernel
@@ -375,7 +379,7 @@ def with_scale(kernel: Kernel, factor: float) -> Kernel:
 
 def check_scale(kernel: Kernel) -> None:
     """Raise ValueError if the kernel learns an output scale of its own."""
-    if _has_scale(kernel) and not kernel.k1.hyperparameter_constant_value.fixed:
+    if _begins_with_constant(kernel) and not kernel.k1.hyperparameter_constant_value.fixed:
         raise ValueError(
             f"scale_prior is the prior of the output scale, but the kernel {kernel} has a free one "
             "of its own. Fix it, ConstantKernel(..., constant_value_bounds='fixed'), or leave it "
@@ -383,7 +387,8 @@ def check_scale(kernel: Kernel) -> None:
         )
 
 
-def _has_scale(kernel):
+def _begins_with_constant(kernel):
+    """Tell whether a kernel is a product whose first factor is a constant."""
     return isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel)
 
 
@@ -432,7 +437,7 @@ def ascend_with_scale(
         scale_gap = np.sqrt(precision_posterior.shape) * abs(off)
         if scale_gap <= tol or end.stopped or not end.converged or len(history) >= max_iter:
             break
-        step = _secant(before, precision_posterior, off)
+        step = _secant_step(before, precision_posterior, off)
         before = np.log(precision_posterior.mean), off
         next_posterior = precision_posterior.with_mean(precision_posterior.mean * np.exp(step))
         weights = rescale_weights(end.weights, precision_posterior.mean / next_posterior.mean)
@@ -449,8 +454,8 @@ def ascend_with_scale(
     return end, precision_posterior
 
 
-def _secant(before, now, off):
-    """Return the step of log E[λ], by the secant through two runs where there are two."""
+def _secant_step(before, now, off):
+    """Return the step of log E[λ] by the secant through two runs, or ``off`` after the first."""
     step = off
     if before is not None:
         slope = (off - before[1]) / (np.log(now.mean) - before[0])

@@ -220,6 +220,7 @@ class Likelihood(BaseEstimator, ABC):
         return [name for name in self._present() if not self._held(name)]
 
     def _present(self) -> list[str]:
+        """Return the names of the hyperparameters whose values are not None."""
         return [name for name in self.hyperparameters if self._value(name) is not None]
 
     def _held(self, name: str) -> bool:
@@ -328,6 +329,7 @@ class Likelihood(BaseEstimator, ABC):
             )
 
     def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
+        """Raise ValueError where the slope of a log-probability rises with the margin."""
         slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[1:3])
         if np.all(np.isnan(slope)) or np.all(np.isnan(curvature)):
             return
@@ -352,7 +354,8 @@ class Likelihood(BaseEstimator, ABC):
         )
 
     def _check_derivatives_at(self, margin: Array, at: Derivatives) -> None:
-        """Raise ValueError where what `log_prob` returns cannot be of one concave function.
+        """Raise ValueError where values, slopes and curvatures are not those of one concave
+        function.
 
         Its change between neighbouring margins lies between what the slopes at both say, and that
         of its slope between what the curvatures say; where it has a kink, in one place alone, a
@@ -487,7 +490,9 @@ class Likelihood(BaseEstimator, ABC):
         power : ndarray of shape (n,), optional
             In (0, 1]; by default 1.
         """
-        grid = _quadrature.grid(self.log_prob, self._log_value, mean, variance, answers, power)
+        grid = _quadrature.quadrature_nodes(
+            self.log_prob, self._log_value, mean, variance, answers, power
+        )
         return TiltedMoments(*grid.moments())
 
     def log_normaliser(
@@ -546,7 +551,9 @@ class Likelihood(BaseEstimator, ABC):
         """Derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
-        grid = _quadrature.grid(self.log_prob, self._log_value, mean, variance, answers, power)
+        grid = _quadrature.quadrature_nodes(
+            self.log_prob, self._log_value, mean, variance, answers, power
+        )
         return grid.expectation(lambda z, a: self.theta_derivatives(z, a)[0])
 
     def repeated_site(

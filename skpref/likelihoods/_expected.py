@@ -55,13 +55,13 @@ class Ndtr(NamedTuple):
     by_variance: Array
 
 
-def _hermite(n):
-    """Return nodes and weights for expectations under a standard normal."""
+def _hermite_rule(n):
+    """Return n nodes and weights for expectations under a standard normal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     return nodes, weights / weights.sum()
 
 
-_WIDE, _FEW = _hermite(_HERMITE), _hermite(_NARROW_NODES)
+_WIDE, _FEW = _hermite_rule(_HERMITE), _hermite_rule(_NARROW_NODES)
 _PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
 
 
@@ -78,12 +78,12 @@ def expected(log_prob: Callable, mean, variance, bends: Array | None = None) -> 
         Margins, ascending, between which the log-probability is smooth. None: they are searched.
     """
     deviation, parts = np.maximum(np.sqrt(variance), _LEAST), []
-    for rows, x, row, weight in _points(log_prob, mean, deviation, bends):
+    for rows, x, row, weight in _yield_quadrature_points(log_prob, mean, deviation, bends):
         level, gradient, widening = log_prob(mean[row] + deviation[row] * x, row)
         terms = weight * np.stack([level, gradient, gradient * x, widening])
         parts.append(_row_sums(terms, row, rows))
-    value, by_mean, along, by_noise = _side_by_side(parts, 4)
-    return Expected(value, by_mean, _by_variance(along, deviation), by_noise)
+    value, by_mean, along, by_noise = _join_blocks(parts, 4)
+    return Expected(value, by_mean, _variance_slope(along, deviation), by_noise)
 
 
 def expectations(
@@ -92,13 +92,14 @@ def expectations(
     """Expectations of ``function(margin, row)`` → (k, n), shape (k, n), at the points of `expected`
     for this log-probability."""
     deviation, parts = np.maximum(np.sqrt(variance), _LEAST), []
-    for rows, x, row, weight in _points(log_prob, mean, deviation, bends):
+    for rows, x, row, weight in _yield_quadrature_points(log_prob, mean, deviation, bends):
         values = np.asarray(function(mean[row] + deviation[row] * x, row))
         parts.append(_row_sums(weight * values, row, rows))
-    return _side_by_side(parts, 0)
+    return _join_blocks(parts, 0)
 
 
-def _side_by_side(parts, n):
+def _join_blocks(parts, n):
+    """Join the arrays (k, n_rows) of blocks of rows; return zeros (n, 0) of no blocks."""
     return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
 
 
@@ -108,7 +109,7 @@ def _row_sums(values, row, rows):
     return np.stack([np.bincount(row - rows.start, each, n) for each in values])
 
 
-def _points(log_prob, mean, deviation, bends):
+def _yield_quadrature_points(log_prob, mean, deviation, bends):
     """Yield blocks of rows, points in deviations of their Gaussians, their rows and weights.
 
     Those of Gauss–Hermite's rule where one of fewer nodes gives the same slopes. Elsewhere the
@@ -122,35 +123,39 @@ def _points(log_prob, mean, deviation, bends):
         def slope(x, row):
             return log_prob(mean[row] + deviation[row] * x, row)[1]
 
-        bent = _unresolved(slope, every)
+        bent = _find_unresolved_rows(slope, every)
         smooth = every[~bent]
         parts = [(np.tile(_WIDE[0], len(smooth)), np.repeat(smooth, _HERMITE))]
         weights = [np.tile(_WIDE[1], len(smooth))]
         if bent.any() and bends is not None:
             at = every[bent]
             edges = (bends[at] - mean[at, None]) / deviation[at, None]
-            x, weight = _panels(np.pad(edges, ((0, 0), (1, 1)), constant_values=(-_TAIL, _TAIL)))
+            x, weight = _gauss_legendre_panels(
+                np.pad(edges, ((0, 0), (1, 1)), constant_values=(-_TAIL, _TAIL))
+            )
             parts.append((x.ravel(), np.repeat(at, x.shape[1])))
             weights.append(weight.ravel())
         elif bent.any():
-            x, row, weight = _searched(lambda x, row: deviation[row] * slope(x, row), every[bent])
+            x, row, weight = _adaptive_points(
+                lambda x, row: deviation[row] * slope(x, row), every[bent]
+            )
             parts.append((x, row))
             weights.append(weight)
         x, row = (np.concatenate(each) for each in zip(*parts, strict=True))
         yield rows, x, row, np.concatenate(weights)
 
 
-def _unresolved(slope, every):
-    """Find the rows in which Gauss–Hermite's rules of two orders differ."""
+def _find_unresolved_rows(slope, every):
+    """Find the rows where Gauss–Hermite rules of few and many nodes give different mean slopes."""
     means = []
     for nodes, weights in (_WIDE, _FEW):
         row = np.repeat(every, len(nodes))
         gradient = slope(np.tile(nodes, len(every)), row).reshape(len(every), -1)
         means.append(np.stack([gradient @ weights, gradient @ (weights * nodes)]))
-    return _differ(means[0], means[1], _UNRESOLVED)
+    return _differ_by_rule(means[0], means[1], _UNRESOLVED)
 
 
-def _searched(slope, every):
+def _adaptive_points(slope, every):
     """Return points, rows and weights on panels that are halved until they resolve a slope."""
 
     def height(at, x):
@@ -177,9 +182,10 @@ def average_over_noise(likelihood: Any, margin, noise, answers) -> tuple[Array, 
     answers : Answers
     """
     few, values = (
-        _by_rule(likelihood.log_prob, margin, noise, answers, rule) for rule in (_FEW, _WIDE)
+        _average_by_rule(likelihood.log_prob, margin, noise, answers, rule)
+        for rule in (_FEW, _WIDE)
     )
-    sharp = np.flatnonzero(_differ(values[:2], few[:2], _UNRESOLVED))
+    sharp = np.flatnonzero(_differ_by_rule(values[:2], few[:2], _UNRESOLVED))
     if len(sharp):
         at = likelihood.tilted(margin[sharp], noise[sharp], answers.take(sharp))
         # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
@@ -188,31 +194,34 @@ def average_over_noise(likelihood: Any, margin, noise, answers) -> tuple[Array, 
     return values[0], values[1], values[2]
 
 
-def _by_rule(log_prob, margin, noise, answers, rule):
-    """Return `average_over_noise` by one rule, (3, n)."""
+def _average_by_rule(log_prob, margin, noise, answers, rule):
+    """Compute `average_over_noise` by one Gauss–Hermite rule, shape (3, n)."""
     values = np.empty((3, len(margin)))
-    for rows, at, several in _noisy(margin, noise, answers, rule):
+    for rows, at, several in _yield_noisy_margins(margin, noise, answers, rule):
         value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
-        share, values[0, rows] = _shares(value, rule)
+        share, values[0, rows] = _node_shares(value, rule)
         share *= gradient
         values[1, rows], values[2, rows] = np.sum(share, axis=1), share @ rule[0]
     values[2] *= 0.5 / np.maximum(np.sqrt(noise), _LEAST)
     return values
 
 
-def _differ(fine, coarse, least):
-    """Find rows, the last axis, in which one of some values is not the same by two rules."""
+def _differ_by_rule(fine, coarse, least):
+    """Find rows, the last axis, in which two rules give different values."""
     return np.any(np.abs(fine - coarse) > least * (1.0 + np.abs(fine)), axis=0)
 
 
 def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
     """Return derivatives of the value of `average_over_noise` in theta, (n_theta, n)."""
     few, many = (
-        _by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2] for rule in (_FEW, _WIDE)
+        _average_by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2]
+        for rule in (_FEW, _WIDE)
     )
-    sharp, parts = _differ(many, few, _UNRESOLVED), []
-    for _, at, several in _noisy(margin, noise, answers, _WIDE):
-        share, _ = _shares(likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), _WIDE)
+    sharp, parts = _differ_by_rule(many, few, _UNRESOLVED), []
+    for _, at, several in _yield_noisy_margins(margin, noise, answers, _WIDE):
+        share, _ = _node_shares(
+            likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), _WIDE
+        )
         derivatives = likelihood.theta_derivatives(at.ravel(), several)[0]
         parts.append(np.sum(derivatives.reshape(len(derivatives), *at.shape) * share, axis=2))
     slopes = np.concatenate(parts, axis=1)
@@ -222,8 +231,8 @@ def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
     return slopes
 
 
-def _noisy(margin, noise, answers, rule):
-    """Yield blocks of rows with their nodes, and the answers as often."""
+def _yield_noisy_margins(margin, noise, answers, rule):
+    """Yield blocks of rows with the margin at every node of the noise, and the answers to match."""
     nodes, _ = rule
     deviation = np.maximum(np.sqrt(noise), _LEAST)
     for rows in row_blocks(len(margin), len(nodes)):
@@ -231,8 +240,8 @@ def _noisy(margin, noise, answers, rule):
         yield rows, at, answers.take(np.repeat(np.arange(len(margin))[rows], len(nodes)))
 
 
-def _shares(value, rule):
-    """Return the share of each node in the mean probability, and its logarithm."""
+def _node_shares(value, rule):
+    """Return each node's share of the mean probability, and the logarithm of that mean."""
     top = value.max(axis=1)
     share = np.exp(value - top[:, None]) * rule[1]
     total = share.sum(axis=1)
@@ -255,7 +264,7 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
                 x, w = nodes, weights
             else:  # up to u = 0, and from there to where log Φ(u) is nothing
                 ends = np.stack([np.full_like(m, -_TAIL), -m / s, (SURE - m) / s], axis=1)
-                x, w = _panels(ends)
+                x, w = _gauss_legendre_panels(ends)
             u = m[:, None] + s[:, None] * x
             with np.errstate(over="ignore"):
                 tail = erfcx(-np.sqrt(0.5) * u)
@@ -263,15 +272,15 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
             if with_value:
                 # log Φ(u) to an absolute error of rounding; where it is none, erfcx is infinite
                 value = np.log(0.5 * np.where(u < _TAIL, tail, 2.0)) - 0.5 * u**2
-                values[0, rows] = _sum(np.where(u < _TAIL, value, 0.0), w)
-            values[1, rows] = _sum(ratio, w)
-            values[2, rows] = _sum(ratio, w * x)
+                values[0, rows] = _weighted_sums(np.where(u < _TAIL, value, 0.0), w)
+            values[1, rows] = _weighted_sums(ratio, w)
+            values[2, rows] = _weighted_sums(ratio, w * x)
     value, by_mean, along = values
-    return Ndtr(value, by_mean, _by_variance(along, deviation))
+    return Ndtr(value, by_mean, _variance_slope(along, deviation))
 
 
-def _panels(edges):
-    """Return points and weights by row, of panels between edges (n, k), in deviations.
+def _gauss_legendre_panels(edges):
+    """Return points and normal weights by row, of Gauss–Legendre panels between edges (n, k).
 
     Each point is in deviations too.
     """
@@ -283,10 +292,12 @@ def _panels(edges):
     return x, w * np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi)
 
 
-def _sum(values, weights):
+def _weighted_sums(values, weights):
+    """Sum values over their nodes with weights of all rows, or of each row."""
     return values @ weights if weights.ndim == 1 else np.einsum("ij,ij->i", values, weights)
 
 
-def _by_variance(along, deviation):
+def _variance_slope(along, deviation):
     # d/d variance of g(m + √v x) is g' x / (2 √v)
+    """Return the derivative in the variance from E[g′(x) x] along the deviation; at most 0."""
     return np.minimum(0.5 * along / deviation, 0.0)

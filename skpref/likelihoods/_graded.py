@@ -106,9 +106,10 @@ class GradedProbit(Probit):
 
     @property
     def _thresholds(self):
+        """Return the thresholds of ties and of the grades, ascending."""
         return np.array([self.tie_threshold or 0.0, *self.grade_thresholds], dtype=np.float64)
 
-    def _cuts(self) -> dict[str, Array]:
+    def _threshold_slopes(self) -> dict[str, Array]:
         """Return how the thresholds move with log δ, and with each increment's logarithm."""
         cuts, n = self._thresholds, np.arange(len(self.grade_thresholds) + 1)
         steps = {f"{_INCREMENT}{i}": (n >= i) * (cuts[i] - cuts[i - 1]) for i in n[1:]}

@@ -13,8 +13,8 @@ from skpref.likelihoods._expected import Expected
 _LEAST_RELIABILITY = 1e-3
 
 
-def _of_base(name: str) -> Any:
-    """Make a property that is a member of the base."""
+def _delegate_to_base(name: str) -> Any:
+    """Make a property that reads one attribute of the reference judge's likelihood."""
 
     def member(self: "JudgeReliability") -> Any:
         """Return that of the base, the likelihood of the reference judge."""
@@ -64,28 +64,28 @@ class JudgeReliability(Likelihood):
             return np.ones(len(answers.kind))
         return np.asarray(self.reliability, dtype=np.float64)[answers.judge]
 
-    def _as_seen(self, answers: Answers) -> tuple[Array, Answers]:
-        """Return `scale`, and the answers with their offsets multiplied likewise."""
+    def _scale_answers(self, answers: Answers) -> tuple[Array, Answers]:
+        """Return each row's reliability, and the answers with their offsets multiplied by it."""
         r = self.scale(answers)
         offset = answers.offset
         return r, answers if offset is None else answers._replace(offset=r * offset)
 
     # -- the reference judge -------------------------------------------------------------
 
-    kinds = _of_base("kinds")
-    log_concave = _of_base("log_concave")
-    order_shift = _of_base("order_shift")
-    item_noise = _of_base("item_noise")
-    item_noise_gradient = _of_base("item_noise_gradient")
-    margin_variance = _of_base("margin_variance")
-    linear = _of_base("linear")
-    uses_order = _of_base("uses_order")
-    unit_powers = _of_base("unit_powers")
-    free = _of_base("free")
-    theta = _of_base("theta")
-    bounds = _of_base("bounds")
-    check = _of_base("check")
-    outcome_log_proba = _of_base("outcome_log_proba")
+    kinds = _delegate_to_base("kinds")
+    log_concave = _delegate_to_base("log_concave")
+    order_shift = _delegate_to_base("order_shift")
+    item_noise = _delegate_to_base("item_noise")
+    item_noise_gradient = _delegate_to_base("item_noise_gradient")
+    margin_variance = _delegate_to_base("margin_variance")
+    linear = _delegate_to_base("linear")
+    uses_order = _delegate_to_base("uses_order")
+    unit_powers = _delegate_to_base("unit_powers")
+    free = _delegate_to_base("free")
+    theta = _delegate_to_base("theta")
+    bounds = _delegate_to_base("bounds")
+    check = _delegate_to_base("check")
+    outcome_log_proba = _delegate_to_base("outcome_log_proba")
 
     def at(self, theta: Array) -> Self:
         """Return the same reliability with the base at other hyperparameters."""
@@ -99,13 +99,13 @@ class JudgeReliability(Likelihood):
 
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
         """Log-probability of answers given their margins, see `Likelihood.log_prob`."""
-        r, answers = self._as_seen(answers)
+        r, answers = self._scale_answers(answers)
         at = self.base.log_prob(r * margin, answers)
         return Derivatives(at.value, r * at.gradient, r**2 * at.curvature, r**3 * at.third)
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
-        r, answers = self._as_seen(answers)
+        r, answers = self._scale_answers(answers)
         value, gradient, curvature = self.base.theta_derivatives(r * margin, answers)
         return value, r * gradient, r**2 * curvature
 
@@ -113,32 +113,34 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
         """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
-        r, scaled = self._as_seen(answers)
+        r, scaled = self._scale_answers(answers)
         blind = r == 0.0
         if np.any(blind):
-            return self._tilted_blind(mean, variance, answers, power, blind)
+            return self._tilted_with_random_judges(mean, variance, answers, power, blind)
         at = self.base.tilted(r * mean, r**2 * variance, scaled, power)
         gradient, curvature = r * at.gradient, r**2 * at.curvature
         return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
-    def _tilted_blind(self, mean, variance, answers, power, blind):
-        """Return `tilted` where some judges answer at random: nothing is integrated over."""
+    def _tilted_with_random_judges(self, mean, variance, answers, power, is_random):
+        """Return `tilted` where some judges have reliability 0, so that their factors are constant."""
         log_normaliser, gradient, curvature = np.zeros((3, len(mean)))
         moments = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
-        at_random = self._as_seen(answers)[1].take(blind)
-        at = self.base.log_prob(np.zeros(np.count_nonzero(blind)), at_random)
-        moments.log_normaliser[blind] = at.value if power is None else power[blind] * at.value
-        rest = mean[~blind], variance[~blind], answers.take(~blind)
-        parts = self.tilted(*rest, None if power is None else power[~blind])
+        at_random = self._scale_answers(answers)[1].take(is_random)
+        at = self.base.log_prob(np.zeros(np.count_nonzero(is_random)), at_random)
+        moments.log_normaliser[is_random] = (
+            at.value if power is None else power[is_random] * at.value
+        )
+        rest = mean[~is_random], variance[~is_random], answers.take(~is_random)
+        parts = self.tilted(*rest, None if power is None else power[~is_random])
         for whole, part in zip(moments, parts, strict=True):
-            whole[~blind] = part
+            whole[~is_random] = part
         return moments
 
     def log_normaliser(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Return the log normaliser alone, see `Likelihood.log_normaliser`."""
-        r, scaled = self._as_seen(answers)
+        r, scaled = self._scale_answers(answers)
         if np.any(r == 0.0):
             return self.tilted(mean, variance, answers, power).log_normaliser
         return self.base.log_normaliser(r * mean, r**2 * variance, scaled, power)
@@ -147,7 +149,7 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Derivatives of its log normaliser, see `Likelihood.tilted_theta_gradient`."""
-        r, answers = self._as_seen(answers)
+        r, answers = self._scale_answers(answers)
         slopes = np.zeros((len(self.free), len(mean)))
         blind = r == 0.0
         if np.any(blind):
@@ -172,7 +174,7 @@ class JudgeReliability(Likelihood):
         """Site of each of several equal answers, see `Likelihood.repeated_site`."""
         sites = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
         looks = self.scale(answers) != 0.0
-        r, some = self._as_seen(answers.take(looks))
+        r, some = self._scale_answers(answers.take(looks))
 
         def as_seen(mean, variance):
             return r * mean[looks], r**2 * variance[looks]
@@ -186,7 +188,7 @@ class JudgeReliability(Likelihood):
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        r, answers = self._as_seen(answers)
+        r, answers = self._scale_answers(answers)
         square = r**2
         at = self.base.expected(r * mean, square * variance, square * noise, answers)
         by_variance, by_noise = square * at.by_variance, square * at.by_noise
@@ -196,13 +198,13 @@ class JudgeReliability(Likelihood):
         self, mean: Array, variance: Array, noise: Array, answers: Answers
     ) -> Array:
         """Derivatives of its value, see `Likelihood.expected_theta_gradient`."""
-        r, answers = self._as_seen(answers)
+        r, answers = self._scale_answers(answers)
         of = r * mean, r**2 * variance, r**2 * noise
         return self.base.expected_theta_gradient(*of, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """The answers as boxes of a noisy margin, turned round where reliability is negative."""
-        r, answers = self._as_seen(answers)
+        r, answers = self._scale_answers(answers)
         boxes = self.base.regions(answers)
         if boxes is None:
             return None

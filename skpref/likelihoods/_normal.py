@@ -91,7 +91,7 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         narrow = width * (2.0 * c + _ROUND * width) < _NARROW
         values = Slab(*np.empty((len(Slab._fields), *c.shape)))
-        for is_some, of in ((narrow, _integral), (~narrow, _difference)):
+        for is_some, of in ((narrow, _slab_by_quadrature), (~narrow, _slab_by_tails)):
             rows = np.flatnonzero(is_some)
             for block in row_blocks(len(rows), 2 * len(_NODES)):
                 some = rows[block]
@@ -120,7 +120,7 @@ def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray
     return value
 
 
-def _difference(c, w):
+def _slab_by_tails(c, w):
     """Return log P(slab) and derivatives as a difference of both tails."""
     a, b = -w - c, w - c
     above, below = mills(b), mills(a)
@@ -155,8 +155,8 @@ def _difference(c, w):
     return Slab(value, -gradient, curvature, residual_variance, -third, edge, -slope, -bend)
 
 
-def _integral(c, w):
-    """Integrate φ(c) exp(c t − t²/2) over −w < t < w by quadrature, nodes in pairs; e is t − c."""
+def _slab_by_quadrature(c, w):
+    """Return `Slab` by Gauss–Legendre quadrature of φ(c) exp(c t − t²/2) over −w < t < w."""
     weight = _WEIGHTS * np.exp(-0.5 * (_NODES * w) ** 2)
     more = np.expm1(_NODES * (c * w))
     down = 1.0 / (1.0 + more)

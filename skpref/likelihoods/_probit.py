@@ -18,7 +18,7 @@ from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import SURE, Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
-from skpref.likelihoods._repeats import equal_sites, equal_slabs
+from skpref.likelihoods._repeats import equal_slabs, find_repeated_sites
 
 
 class Intervals(NamedTuple):
@@ -83,7 +83,7 @@ def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
         Thresholds, ascending: that of a tie (0 without ties), then any further ones.
     kind : ndarray of int8 of shape (n,)
     """
-    lower, upper = _ends_of_kinds(cuts)
+    lower, upper = _ends_by_kind(cuts)
     return lower[kind], upper[kind]
 
 
@@ -92,12 +92,13 @@ def middles(cuts: Array) -> tuple[Array, Array]:
 
     There are few kinds and many rows, so that it is quicker to find these once for each kind.
     """
-    lower, upper = _ends_of_kinds(cuts)
+    lower, upper = _ends_by_kind(cuts)
     half = 0.5 * (upper - lower)
     return np.where(np.isfinite(half), lower + half, lower), half
 
 
-def _ends_of_kinds(cuts):
+def _ends_by_kind(cuts):
+    """Return the lower and the upper end of the noisy margin for each kind of answer."""
     lower = np.array([cuts[0], -cuts[0], 0.0, *cuts])  # DUEL, TIE, INEQUALITY, between further cuts
     upper = np.array([np.inf, cuts[0], np.inf, *cuts[1:], np.inf])
     return lower, upper
@@ -116,19 +117,23 @@ class Factor(NamedTuple):
 def factor(mean, scale, rows: Intervals | None) -> Factor:
     """Return `Factor` of every row in units of ``scale``, the noisy margin's deviation."""
     if rows is None or not len(rows.slabs):
-        return _half_lines((mean if rows is None else mean + rows.shift) / scale)
+        return _factor_of_half_lines((mean if rows is None else mean + rows.shift) / scale)
     values = Factor(*np.empty((len(Factor._fields), len(mean))))
     others = np.ones(len(mean), dtype=bool)
     others[rows.slabs] = False
     others = np.flatnonzero(others)
     u = (mean + rows.shift)[others] / np.broadcast_to(scale, mean.shape)[others]
-    for at, parts in ((others, _half_lines(u)), (rows.slabs, slabs_of(mean, scale, rows))):
+    for at, parts in (
+        (others, _factor_of_half_lines(u)),
+        (rows.slabs, slabs_of(mean, scale, rows)),
+    ):
         for whole, part in zip(values, parts, strict=False):
             whole[at] = part
     return values
 
 
-def _half_lines(u):
+def _factor_of_half_lines(u):
+    """Return `Factor` of answers that stand for all noisy margins above one end."""
     at = mills(u)
     return Factor(at.value, at.ratio, at.curvature, at.left, at.third)
 
@@ -148,16 +153,16 @@ class ExpectedProbit(Likelihood):
         """Variance of the noise on a margin."""
 
     @abstractmethod
-    def _noisy_rows(self, answers: Answers) -> Intervals | None:
+    def _noisy_intervals(self, answers: Answers) -> Intervals | None:
         """Return thresholds and order effect of every row; None if there are none."""
 
     @abstractmethod
-    def _cuts(self) -> dict[str, Array]:
+    def _threshold_slopes(self) -> dict[str, Array]:
         """Return how the thresholds move with each hyperparameter that is one."""
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Expectation of the log-probability, see `Likelihood.expected`."""
-        rows, total = self._noisy_rows(answers), self.margin_variance + noise
+        rows, total = self._noisy_intervals(answers), self.margin_variance + noise
         if rows is not None and len(rows.slabs):
             values = np.empty((4, len(mean)))
             for at, of in ((rows.half_lines, self.expected), (rows.slabs, super().expected)):
@@ -173,7 +178,7 @@ class ExpectedProbit(Likelihood):
         self, mean: Array, variance: Array, noise: Array, answers: Answers
     ) -> Array:
         """Return the derivatives in log σ², the thresholds and h of the value of `expected`."""
-        rows = self._noisy_rows(answers)
+        rows = self._noisy_intervals(answers)
         if not self.free:
             return np.zeros((0, len(mean)))
         if rows is not None and len(rows.slabs):
@@ -186,21 +191,23 @@ class ExpectedProbit(Likelihood):
         derivatives = {"noise_variance": self.margin_variance * slope.by_noise}
         if rows is not None:
             derivatives["order_effect"] = rows.lead * slope.by_mean
-            for name, cuts in self._cuts().items():
+            for name, cuts in self._threshold_slopes().items():
                 derivatives[name] = rows.moved(cuts, slope.by_mean, np.zeros(0))
         return np.stack([derivatives[name] for name in self.free])
 
     def _averaged(self, margin, noise, answers):
+        """Return the log of the mean probability over noise, d/dm and d/dnoise, in closed form."""
         at = self.tilted(margin, noise, answers)
         # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
         return at.log_normaliser, at.gradient, 0.5 * (at.gradient**2 - at.curvature)
 
     def _averaged_slopes(self, margin, noise, answers):
+        """Return the derivatives in `theta` of the log of the mean probability over noise."""
         return self.tilted_theta_gradient(margin, noise, answers)
 
     def _bends(self, noise, answers):
         """Return margins at the ends of each slab, and where these are felt no more."""
-        rows = cast(Intervals, self._noisy_rows(answers))
+        rows = cast(Intervals, self._noisy_intervals(answers))
         felt = SURE * np.sqrt(self.margin_variance + noise)
         inside = rows.width - np.minimum(felt, rows.width)
         upper = np.stack([inside, rows.width, rows.width + felt, rows.width + 8.0 * felt], axis=1)
@@ -336,9 +343,10 @@ class Probit(ExpectedProbit):
 
         An inequality of a joint answer has no noise of its own, and so no derivatives.
         """
-        return self._log_prob(margin, self._noisy_rows(answers))
+        return self._log_prob_of_intervals(margin, self._noisy_intervals(answers))
 
-    def _log_prob(self, margin, rows):
+    def _log_prob_of_intervals(self, margin, rows):
+        """Return log-probability and three derivatives of rows as `Intervals`, or of plain duels."""
         scale = np.sqrt(self.margin_variance)
         at = factor(margin, scale, rows)
         third = at.third / scale**3
@@ -346,8 +354,8 @@ class Probit(ExpectedProbit):
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
         """Derivatives in log σ², log δ and h, see `Likelihood.theta_derivatives`."""
-        rows = self._noisy_rows(answers)
-        d = self._log_prob(margin, rows)
+        rows = self._noisy_intervals(answers)
+        d = self._log_prob_of_intervals(margin, rows)
         if not self.free:
             return (np.zeros((0, len(margin))),) * 3
         z, edges = margin, np.zeros((3, 1))
@@ -362,7 +370,8 @@ class Probit(ExpectedProbit):
                 )
             z, edges = margin + rows.ahead, rows.moved(self._thresholds, by_margin, by_width)
             slopes = {
-                name: rows.moved(cuts, by_margin, by_width) for name, cuts in self._cuts().items()
+                name: rows.moved(cuts, by_margin, by_width)
+                for name, cuts in self._threshold_slopes().items()
             }
             slopes["order_effect"] = rows.lead * by_margin
         # With s^{-k} g(z/s, t/s) the k-th derivative, d/dlog σ² of it is
@@ -379,19 +388,20 @@ class Probit(ExpectedProbit):
 
     def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Log-probabilities of (second won, [tie,] first won), finite in the tails."""
-        return self._outcomes(mean, variance, lead, log_ndtr, np.asarray)
+        return self._outcome_values(mean, variance, lead, log_ndtr, np.asarray)
 
     def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
         """Probabilities of (second won, [tie,] first won)."""
-        return self._outcomes(mean, variance, lead, ndtr, np.exp)
+        return self._outcome_values(mean, variance, lead, ndtr, np.exp)
 
-    def _outcomes(self, mean, variance, lead, of_tail, of_slab):
+    def _outcome_values(self, mean, variance, lead, tail_function, slab_function):
+        """Return a function of the probability of every outcome, by one of tails and one of slabs."""
         if self.order_effect != 0.0:
             mean = mean + np.asarray(lead) * self.order_effect
         u = standardise(mean, variance, self.margin_variance)
         scale = self.duel_scale
         if scale.n_columns == 2:
-            return _on_last_axis(of_tail(-u), of_tail(u))
+            return _stack_outcomes(tail_function(-u), tail_function(u))
         lower, upper = ends(self._thresholds, scale.kinds(np.maximum(scale.labels, 0)))
         parts, top = [], standardise(lower[-1], variance, self.margin_variance)
         for at in range(1, scale.n_columns - 1):
@@ -403,8 +413,8 @@ class Probit(ExpectedProbit):
             width = standardise(0.5 * (high - low), variance, self.margin_variance)
             away = u - standardise(0.5 * (high + low), variance, self.margin_variance)
             away, width = np.broadcast_arrays(away, width)
-            parts.append(of_slab(slab(away.ravel(), width.ravel()).value.reshape(away.shape)))
-        return _on_last_axis(of_tail(-u - top), *parts, of_tail(u - top))
+            parts.append(slab_function(slab(away.ravel(), width.ravel()).value.reshape(away.shape)))
+        return _stack_outcomes(tail_function(-u - top), *parts, tail_function(u - top))
 
     # -- what engines ask for ------------------------------------------------------------
 
@@ -416,7 +426,7 @@ class Probit(ExpectedProbit):
         Powers below 1 by quadrature; of an indicator, as the factor of an inequality of a joint
         answer is, every power is itself.
         """
-        rows = self._rows(answers)
+        rows = self._intervals(answers)
         noise = self.margin_variance if rows is None else rows.noise
         total = variance + noise
         with np.errstate(divide="ignore", invalid="ignore"):  # noise of 0 is dealt with below
@@ -426,8 +436,8 @@ class Probit(ExpectedProbit):
             shrink = (noise + variance * np.maximum(at.left, 0.0)) / total
             moments = TiltedMoments(at.value, at.gradient / scale, at.curvature / total, shrink)
         if rows is not None:
-            _settle_sure(moments, mean + rows.ahead, total)
-        at = self._partial(variance, power, answers)
+            _set_certain_moments(moments, mean + rows.ahead, total)
+        at = self._rows_of_partial_power(variance, power, answers)
         if power is not None and len(at):
             parts = super().tilted(mean[at], variance[at], answers.take(at), power[at])
             for whole, part in zip(moments, parts, strict=True):
@@ -438,13 +448,13 @@ class Probit(ExpectedProbit):
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
         """Return the log normaliser of `tilted`, without its derivatives."""
-        rows = self._rows(answers)
+        rows = self._intervals(answers)
         noise = self.margin_variance if rows is None else rows.noise
         if not np.all(noise):
             return super().log_normaliser(mean, variance, answers, power)
         if power is not None:
             value = self.log_normaliser(mean, variance, answers)
-            at = self._partial(variance, power, answers)
+            at = self._rows_of_partial_power(variance, power, answers)
             if len(at):
                 cavities = mean[at], variance[at], answers.take(at), power[at]
                 value[at] = super().log_normaliser(*cavities)
@@ -476,7 +486,7 @@ class Probit(ExpectedProbit):
         A product of a few probabilities takes one logarithm in the place of a few. What is the same
         for all of a group is done once for it: the noise, not the margin, is scaled.
         """
-        rows, size = self._rows(answers), np.diff(begins, append=len(mean))
+        rows, size = self._intervals(answers), np.diff(begins, append=len(mean))
         arguments = mean, variance, answers, copies, begins, scale, beside, power
         if power is not None or (rows is not None and not np.all(rows.noise)):
             return super().log_normaliser_sums(*arguments)
@@ -524,16 +534,16 @@ class Probit(ExpectedProbit):
         """Derivatives of the log normaliser of `tilted` in log σ², the thresholds and h."""
         if not self.free:
             return np.zeros((0, len(mean)))
-        rows = self._rows(answers)
+        rows = self._intervals(answers)
         if rows is None:
             noise = self.margin_variance
             total = variance + noise
             ratio = mills(mean / np.sqrt(total)).ratio
             slopes = (-0.5 * noise * mean * ratio / total**1.5)[None]
         else:
-            derivatives = self._tilted_slopes(mean, variance, rows)
+            derivatives = self._log_normaliser_slopes(mean, variance, rows)
             slopes = np.stack([derivatives[name] for name in self.free])
-        at = self._partial(variance, power, answers)
+        at = self._rows_of_partial_power(variance, power, answers)
         if power is not None and len(at):
             parts = mean[at], variance[at], answers.take(at), power[at]
             slopes[:, at] = super().tilted_theta_gradient(*parts)
@@ -542,8 +552,8 @@ class Probit(ExpectedProbit):
     def _log_value(self, margin, answers):
         return self.log_normaliser(margin, np.zeros(len(margin)), answers)
 
-    def _partial(self, variance, power, answers):
-        """Return the rows of noisy margins whose powers are below 1."""
+    def _rows_of_partial_power(self, variance, power, answers):
+        """Return the rows with noise whose powers are below 1."""
         if power is None:
             return np.zeros(0, dtype=np.intp)
         return np.flatnonzero((power < 1.0) & (variance > 0.0) & (answers.kind != INEQUALITY))
@@ -561,10 +571,10 @@ class Probit(ExpectedProbit):
         Unknown for joint answers, and for some slabs if they are dozens of deviations of the noise
         wide.
         """
-        rows, noise = self._rows(answers), self.margin_variance
+        rows, noise = self._intervals(answers), self.margin_variance
         if rows is None:
             start = None if near is None else near[0] / np.sqrt(near[1] + noise)
-            return Site(*equal_sites(mean, variance, counts, noise, start))
+            return Site(*find_repeated_sites(mean, variance, counts, noise, start))
         precision, shift = np.full((2, len(mean)), np.nan)
         for at in (rows.half_lines, rows.slabs):
             if not len(at):
@@ -576,13 +586,13 @@ class Probit(ExpectedProbit):
                 sites = equal_slabs(*cavities, rows.width, cavity)
             else:
                 start = None if cavity is None else cavity[0] / np.sqrt(cavity[1] + noise)
-                sites = equal_sites(*cavities, start)
+                sites = find_repeated_sites(*cavities, start)
             precision[at], shift[at] = sites[0], sites[1] - sites[0] * away
         return Site(precision, shift)
 
     def regions(self, answers: Answers) -> TruncationBox:
         """The noisy margin is positive; with a threshold, above it or between both."""
-        rows, n = self._rows(answers), len(answers.kind)
+        rows, n = self._intervals(answers), len(answers.kind)
         if rows is None:
             return TruncationBox(np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance))
         lower, upper = ends(self._thresholds, answers.kind)
@@ -593,12 +603,12 @@ class Probit(ExpectedProbit):
         """Return the cuts of the noisy margin, see `ends`."""
         return np.array([self.tie_threshold or 0.0])
 
-    def _cuts(self) -> dict[str, Array]:
+    def _threshold_slopes(self) -> dict[str, Array]:
         """Return how the thresholds move with log δ."""
         return {"tie_threshold": np.array([self.tie_threshold or 0.0])}
 
-    def _rows(self, answers):
-        """Return the rows as `Intervals`; None of duels with nothing beside the margin."""
+    def _intervals(self, answers):
+        """Return the rows as `Intervals`; None of duels without ties, order effects and offsets."""
         kind, cuts = answers.kind, self._thresholds
         plain = answers.offset is None and not self.uses_order
         if plain and not (kind.any() or any(cuts)):  # of few cuts any() is quicker
@@ -616,8 +626,9 @@ class Probit(ExpectedProbit):
         noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)
         return Intervals(kind, lead, ahead, ahead - middle[index], noise, slabs, half[index[slabs]])
 
-    def _noisy_rows(self, answers):
-        rows = self._rows(answers)
+    def _noisy_intervals(self, answers):
+        """Return the rows as `Intervals`; raise ValueError if some have no noise of their own."""
+        rows = self._intervals(answers)
         if rows is not None and not np.all(rows.noise):
             raise ValueError(
                 "An inequality of a joint answer (kind INEQUALITY) has no noise of its own, so it "
@@ -625,8 +636,8 @@ class Probit(ExpectedProbit):
             )
         return rows
 
-    def _tilted_slopes(self, mean, variance, rows: Intervals):
-        """Return the derivatives of log normalisers by the names of the hyperparameters."""
+    def _log_normaliser_slopes(self, mean, variance, rows: Intervals):
+        """Return the derivatives of the log normalisers, by the names of the hyperparameters."""
         total = variance + rows.noise
         sure = total <= 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -642,21 +653,24 @@ class Probit(ExpectedProbit):
             gradient = np.where(sure, 0.0, gradient / scale)
         along = rows.moved(self._thresholds, gradient, by_width)
         share = rows.noise / np.where(sure, 1.0, total)
-        slopes = {name: rows.moved(cuts, gradient, by_width) for name, cuts in self._cuts().items()}
+        slopes = {
+            name: rows.moved(cuts, gradient, by_width)
+            for name, cuts in self._threshold_slopes().items()
+        }
         slopes["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)
         slopes["order_effect"] = rows.lead * gradient
         return slopes
 
 
-def _settle_sure(found, margin, total):
-    """Set moments of margins that are surely known: probability 1 or 0, at zero a half."""
+def _set_certain_moments(moments, margin, total):
+    """Set, in place, the moments of margins of no variance: probability 1 or 0, at zero one half."""
     sure = total <= 0.0
     if np.any(sure):
         with np.errstate(divide="ignore"):
-            found.log_normaliser[sure] = np.log(0.5 + 0.5 * np.sign(margin[sure]))
-        found.gradient[sure], found.curvature[sure], found.shrink[sure] = 0.0, 0.0, 1.0
+            moments.log_normaliser[sure] = np.log(0.5 + 0.5 * np.sign(margin[sure]))
+        moments.gradient[sure], moments.curvature[sure], moments.shrink[sure] = 0.0, 0.0, 1.0
 
 
-def _on_last_axis(*sides):
-    """Stack all outcomes on a new last axis, each of them contiguous in memory."""
+def _stack_outcomes(*sides):
+    """Stack the values of all outcomes on a new last axis, each contiguous in memory."""
     return np.moveaxis(np.stack(sides), 0, -1)

@@ -41,21 +41,22 @@ class QuadratureNodes(NamedTuple):
     def moments(self):
         """Return log normaliser, its derivatives in the mean, tilted over Gaussian variance."""
         off = self.nodes - self.mean[self.row]
-        centre = self._sum(off)
-        spread = self._sum((off - centre[self.row]) ** 2)
+        centre = self._row_sums(off)
+        spread = self._row_sums((off - centre[self.row]) ** 2)
         shrink = np.clip(spread / self.variance, 1e-300, 1.0)
         return self.log_normaliser, centre / self.variance, (1.0 - shrink) / self.variance, shrink
 
     def expectation(self, function):
         """Return the tilted mean of power × function(margin, answers) → (k, n), shape (k, n)."""
         values = np.asarray(function(self.nodes, self.answers.take(self.row)))
-        return self.power * np.stack([self._sum(each) for each in values])
+        return self.power * np.stack([self._row_sums(each) for each in values])
 
-    def _sum(self, values):
+    def _row_sums(self, values):
+        """Sum values with the density of their nodes over each row."""
         return np.bincount(self.row, self.density * values, len(self.mean))
 
 
-def grid(log_prob, log_value, mean, variance, answers, power=None):
+def quadrature_nodes(log_prob, log_value, mean, variance, answers, power=None):
     """Lay nodes over N(z; mean, variance) p(answer | z)^power.
 
     Parameters
@@ -80,7 +81,7 @@ def grid(log_prob, log_value, mean, variance, answers, power=None):
         value = power[rows] * log_value(z, answers.take(rows))
         return value - 0.5 * (z - mean[rows]) ** 2 / variance[rows]
 
-    mode = _mode(log_prob, mean, variance, answers, power)
+    mode = _find_mode(log_prob, mean, variance, answers, power)
     top = height(mode)
     reach = np.sqrt(2.0 * _DEPTH * variance)  # a Gaussian alone has fallen by then
     low, high = mode - reach, mode + reach
@@ -99,8 +100,8 @@ def grid(log_prob, log_value, mean, variance, answers, power=None):
     return QuadratureNodes(nodes, row, density, log_normaliser, mean, variance, answers, power)
 
 
-def _mode(log_prob, mean, variance, answers, power):
-    """Find where the concave log integrand is largest, by Newton's method within a bracket."""
+def _find_mode(log_prob, mean, variance, answers, power):
+    """Find the mode of a log-concave integrand by Newton's method within a bracket."""
     z, low, high = mean.copy(), np.full(len(mean), -np.inf), np.full(len(mean), np.inf)
     for _ in range(_NEWTON):
         _, gradient, curvature, *_ = log_prob(z, answers)

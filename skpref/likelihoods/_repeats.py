@@ -13,7 +13,7 @@ _SMALL = 1e-9
 _EPS = np.finfo(np.float64).eps
 
 
-def equal_sites(mean, variance, counts, noise, start=None):
+def find_repeated_sites(mean, variance, counts, noise, start=None):
     """Find precision and shift of one of several equal answers, all sites being unknown.
 
     Parameters
@@ -37,7 +37,7 @@ def equal_sites(mean, variance, counts, noise, start=None):
         u = alone if start is None else np.where(np.isfinite(start), start, alone)
         low, high, moved = np.full(u.shape, -np.inf), np.full(u.shape, np.inf), np.inf
         for _ in range(_NEWTON):
-            sites = _equal(u, mean, variance, counts - 1.0, noise)
+            sites = _fixed_point_excess(u, mean, variance, counts - 1.0, noise)
             low = np.where(sites.excess < 0.0, u, low)
             high = np.where(sites.excess > 0.0, u, high)
             reach = 1.0 + np.abs(u)
@@ -65,7 +65,8 @@ class _Equal(NamedTuple):
     shift: np.ndarray
 
 
-def _equal(u, mean, variance, others, noise):
+def _fixed_point_excess(u, mean, variance, others, noise):
+    """Return how far the standardised cavity mean u is from the fixed point, as `_Equal`."""
     at = mills(u)
     # l V² + b V − v s² = 0, from 1/V = 1/v + (c − 1) × precision
     b = noise - variance * at.left + others * at.curvature * variance
@@ -93,7 +94,7 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
     Parameters
     ----------
     mean, variance, counts, noise
-        As in `equal_sites`.
+        As in `find_repeated_sites`.
     width : ndarray
         Half the width of each slab, whose middle is at a margin of 0.
     cavity : (ndarray, ndarray), optional

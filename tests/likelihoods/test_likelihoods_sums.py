@@ -10,7 +10,7 @@ from skpref._utils import row_blocks
 from skpref.data import DUEL, GRADED, TIE, Answers
 from skpref.likelihoods import Likelihood, Probit, _normal
 from skpref.likelihoods._graded import GradedProbit
-from skpref.likelihoods._normal import _difference, _integral, mills, slab
+from skpref.likelihoods._normal import _slab_by_tails, _slab_by_quadrature, mills, slab
 
 LIKELIHOODS = {
     "duels": (Probit(0.3), [DUEL]),
@@ -113,7 +113,9 @@ def test_cavities_are_summed_by_judge_as_their_likelihood_sees_them(monkeypatch,
 def test_both_ways_to_a_slab_agree_where_either_is_good():
     width = np.linspace(0.3, 1.6, 14)
     centre = np.maximum(np.log(10.0) - 1.3 * width**2, 0.1) / (2.0 * width)
-    for one, other in zip(_integral(centre, width), _difference(centre, width), strict=True):
+    for one, other in zip(
+        _slab_by_quadrature(centre, width), _slab_by_tails(centre, width), strict=True
+    ):
         assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
