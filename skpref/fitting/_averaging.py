@@ -143,7 +143,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
         """Add the ratio e^(row θ + constant), which is a power of a ratio of this median."""
         ratios.append((row, power * np.log(median) - constant, power * deviation))
 
-    total, parts = _shares(model, comparisons)
+    total, parts = _variance_by_amplitude(model, comparisons)
     fixed_variance = total
     for at in np.flatnonzero(powers[:n_kernel] == 2):
         if parts[at] > 0.0:
@@ -172,7 +172,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
     )
 
 
-def _shares(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
+def _variance_by_amplitude(model: Model, comparisons: Comparisons) -> tuple[float, Array]:
     """Return the mean prior variance of the margins, and what each amplitude adds to it."""
     theta = model.theta
     comparisons = replace(comparisons, measured=None)  # before values were measured, too
@@ -238,7 +238,7 @@ def average(
     prior = ratio_prior(model, comparisons)
     weighed = replace(model, priors=(*model.priors, prior))
     with blas_threads(model.evidence_engine.matrix_size(comparisons)):
-        begin = weighed.at(_inside(prior, model.theta, model.bounds))
+        begin = weighed.at(_begin_within_prior(prior, model.theta, model.bounds))
         search = Search(warn_not_converged=False, gtol=1e-2, uses_design=False)
         weighed, state = learn(begin, comparisons, search)
         mode, engine = weighed.theta, weighed.evidence_engine.relaxed()
@@ -254,7 +254,7 @@ def average(
         n = n_nodes or n_points(len(mode), model.rule.through_time)
         normal = lattice(n, len(mode))
         low, high = model.bounds.T
-        spread = WIDER * _spread(weighed, lambda theta: run(theta, True)[1])
+        spread = WIDER * _covariance_root(weighed, lambda theta: run(theta, True)[1])
         points, log_proposal = mode + normal @ spread.T, -0.5 * np.sum(normal**2, axis=1)
         points = np.where(low < high, points, mode)
         inside = np.all((points >= low) & (points <= high), axis=1)
@@ -265,11 +265,14 @@ def average(
             except ValueError:  # where the model cannot be evaluated
                 continue
             logs.append(value - less)
-            fits.append((at, _posterior(at, evaluation), evaluation.approximation.state))
+            fits.append((at, _posterior_at(at, evaluation), evaluation.approximation.state))
         if not fits:  # all lie beyond the bounds, or where the model cannot be evaluated
             _, _, at, evaluation = run(mode)
-            logs, fits = [0.0], [(at, _posterior(at, evaluation), evaluation.approximation.state)]
-    weights = _truncated(np.array(logs))
+            logs, fits = (
+                [0.0],
+                [(at, _posterior_at(at, evaluation), evaluation.approximation.state)],
+            )
+    weights = _truncate_weights(np.array(logs))
     return [
         Weighted(float(weight), replace(at, priors=model.priors), posterior, state)
         for weight, (at, posterior, state) in zip(weights, fits, strict=True)
@@ -304,32 +307,34 @@ def hyperparameter_spread(
             evaluation = at.evaluate(comparisons, state, engine=engine, eval_gradient=True)
             return np.asarray(evaluation.gradient) + at.log_prior(theta)[1]
 
-        return _spread(model, gradient)
+        return _covariance_root(model, gradient)
 
 
-def _spread(model, gradient):
+def _covariance_root(model, gradient):
     """Return a root of the covariance of the normal whose curvature is that of a log posterior."""
     low, high = model.bounds.T
     # What elements of θ are measured in: nats, or the deviation of an item's noise.
     unit = np.where(model.linear, np.sqrt(model.likelihood.utility_noise), 1.0)
     # Bounds tell as much as a uniform distribution between them.
     precision = 12.0 / np.maximum(high - low, 1e-6) ** 2
-    curvature = _curvature(model.theta, model.bounds, gradient, unit) + np.diag(precision * unit**2)
+    curvature = _log_posterior_curvature(model.theta, model.bounds, gradient, unit) + np.diag(
+        precision * unit**2
+    )
     root = eigen_root(covariance_of(curvature, _WIDEST**-2))
     # Of either sign of an axis the one whose largest part is positive: rounding is not to say.
     root = root * np.sign(root[np.argmax(np.abs(root), axis=0), np.arange(root.shape[1])])
     return unit[:, None] * root
 
 
-def _inside(prior, theta, bounds):
-    """Return where the search begins: the θ of a fit, drawn to the prior where it is at an end."""
+def _begin_within_prior(prior, theta, bounds):
+    """Return where the search begins: the θ of a fit, within two prior deviations of each ratio."""
     offset = (prior.ratios @ theta - prior.centre) / prior.deviation
     excess = (offset - np.clip(offset, -2.0, 2.0)) * prior.deviation
     moved = theta - np.linalg.lstsq(prior.ratios, excess, rcond=1e-9)[0]
     return np.clip(moved, *bounds.T)
 
 
-def _curvature(mode, bounds, gradient, unit):
+def _log_posterior_curvature(mode, bounds, gradient, unit):
     """Return minus the second derivatives of the log posterior in these units.
 
     They are differences of gradients, at points within the bounds.
@@ -363,14 +368,16 @@ def lattice(n_points: int, n: int) -> Array:
     return solve_lower(cholesky(points.T @ points / n_points), points.T).T
 
 
-def _truncated(logs):
+def _truncate_weights(logs):
     """Return weights that sum to one, of their logarithms; none is above √n times the mean."""
     weights = np.exp(logs - logs.max())
     weights = np.minimum(weights, weights.mean() * np.sqrt(len(weights)))
     return weights / weights.sum()
 
 
-def _posterior(model: Model, evaluation: Evaluation) -> Posterior:
+def _posterior_at(model: Model, evaluation: Evaluation) -> Posterior:
+    """Return the posterior of the utility at a model's hyperparameters, of an engine's run
+    there."""
     problem, approximation = evaluation.problem, evaluation.approximation
     marginals, sites = approximation.conditioned, approximation.sites
     return utility_posterior(problem.prior, sites, marginals, model.likelihood, problem.comparisons)

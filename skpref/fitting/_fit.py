@@ -92,6 +92,7 @@ class Fitted:
         return self
 
     def _posterior_at(self, approximation):
+        """Return the posterior of the utility by an approximation, its digits checked."""
         model, prior = self.model, self.evaluation.problem.prior
         with blas_threads(model.engine.matrix_size(self.comparisons)):
             marginals = approximation.conditioned
@@ -189,10 +190,12 @@ def fit_posterior(
     engine = model.evidence_engine
     widest = max(each.matrix_size(comparisons) for each in (engine, model.engine))
     with blas_threads(widest):  # entered once for all parts of a small fit
-        return _fitted(comparisons, model, start, rng, search, monitor, watch)
+        return _fit_prepared_model(comparisons, model, start, rng, search, monitor, watch)
 
 
-def _fitted(comparisons, model, start, rng, search, monitor, watch):
+def _fit_prepared_model(comparisons, model, start, rng, search, monitor, watch):
+    """Learn the hyperparameters of a prepared model if asked to; return the fit with its
+    posterior."""
     engine = model.evidence_engine
     with blas_threads(engine.matrix_size(comparisons)):
         kind = engine.capabilities.state_of
@@ -216,11 +219,11 @@ def _fitted(comparisons, model, start, rng, search, monitor, watch):
     samples = model.engine.capabilities.samples
     if engine is model.engine or (rng is None and samples):
         return fitted._with_posterior()
-    return _refined(fitted, start, rng)._with_posterior()
+    return _run_own_engine(fitted, start, rng)._with_posterior()
 
 
-def _refined(fitted, start, rng):
-    """Return a fit whose posterior is that of the model's own engine, which may sample."""
+def _run_own_engine(fitted, start, rng):
+    """Return the fit with the posterior of the model's own engine, which may sample."""
     engine, generator = fitted.model.engine, rng
     samples = engine.capabilities.samples
     if samples and not isinstance(rng, np.random.Generator):
@@ -283,7 +286,7 @@ def learned(
     part = learning_part(comparisons, model, search.n_learning_answers)
     if part is comparisons and model.learner is model:
         result = learn(model, comparisons, search, sites, rng, monitor)
-        return _with_supported_effects(part, result, search)
+        return _drop_unsupported_effects(part, result, search)
     learner = model.learner
     if learner.rule.exact:
         check_memory(
@@ -291,12 +294,14 @@ def learned(
             f"Learning hyperparameters from {len(part.rows)} of the answers",
             "Use a smaller n_learning_answers, or optimizer=None.",
         )
-    result = _with_supported_effects(part, learn(learner, part, search, None, rng, monitor), search)
+    result = _drop_unsupported_effects(
+        part, learn(learner, part, search, None, rng, monitor), search
+    )
     return Learned(replace(result.model, engine=model.engine, prepared=model.prepared), sites)
 
 
-def _with_supported_effects(comparisons, result, search):
-    """Return what was learned, without effects of pairs where the answers do not support them."""
+def _drop_unsupported_effects(comparisons, result, search):
+    """Return the learned model, without effects of pairs where the answers do not support them."""
     again = replace(search, warn_not_converged=False)
     model = with_supported_effects(
         comparisons, result.model, lambda model: learn(model, comparisons, again).model
@@ -336,13 +341,14 @@ def carried(
     else:
         index = earlier_positions(before, now, single=single)
         has_state = dict.fromkeys(state, index >= 0)
-    return {name: _taken(part, index, has_state[name]) for name, part in state.items()}
+    return {name: _take_states(part, index, has_state[name]) for name, part in state.items()}
 
 
-def _taken(part: NDArray[np.float64], index, has_state):
-    if part.shape[-1] == 0:
-        return np.full((*part.shape[:-1], len(index)), np.nan)
-    return np.where(has_state, part[..., np.where(has_state, index, 0)], np.nan)
+def _take_states(values: NDArray[np.float64], index, has_state):
+    """Return the state of each row by its index in an earlier one; NaN where it has none."""
+    if values.shape[-1] == 0:
+        return np.full((*values.shape[:-1], len(index)), np.nan)
+    return np.where(has_state, values[..., np.where(has_state, index, 0)], np.nan)
 
 
 def _warn_no_covariance(prior):

@@ -65,7 +65,9 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
         Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    seconds = _learning(cost, model) if learned else _exact(cost) + _PASSED * cost.linear
+    seconds = (
+        _search_seconds(cost, model) if learned else _matrix_seconds(cost) + _PASSED * cost.linear
+    )
     if type(model.engine) in _DRAWN:
         at_thousand, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
@@ -82,8 +84,8 @@ def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
     cost = _exact_cost(comparisons, model)
     once = _STARTED + _STEPPED * cost.steps
     if cost.linear:  # of few features: passes over the answers, and square matrices of the features
-        return once + _exact(cost) / _SEARCHED + _PASSED * cost.linear
-    products = max(_exact(cost), seconds_of(2.0 * cost.multiplications) * _SWEEPS)
+        return once + _matrix_seconds(cost) / _SEARCHED + _PASSED * cost.linear
+    products = max(_matrix_seconds(cost), seconds_of(2.0 * cost.multiplications) * _SWEEPS)
     return once + products / _SEARCHED
 
 
@@ -93,20 +95,20 @@ def _exact_cost(comparisons, model):
     return rule.cost(model.kernel, comparisons, model.likelihood)
 
 
-def _exact(cost):
+def _matrix_seconds(cost):
     """Return the seconds that square matrices take EP at given hyperparameters."""
     return seconds_of(2.0 * cost.side**3) * _SWEEPS
 
 
-def _searched(model):
-    """Return the number of evaluations in a search for hyperparameters, as a factor."""
+def _evaluation_factor(model):
+    """Return how many runs of EP a search for hyperparameters is counted as."""
     return _SEARCHED * len(model.theta) ** 0.25 if len(model.theta) else 1.0
 
 
-def _learning(cost, model):
+def _search_seconds(cost, model):
     """Return the seconds of a search for hyperparameters."""
     evaluated = _EVALUATED if len(model.theta) else 1.0
-    return (_exact(cost) + evaluated * _PASSED * cost.linear) * _searched(model)
+    return (_matrix_seconds(cost) + evaluated * _PASSED * cost.linear) * _evaluation_factor(model)
 
 
 def chosen_engine(
@@ -137,7 +139,7 @@ def chosen_engine(
     if comparisons.group_column is not None or not likelihood.log_concave:
         return EP()
     cost = PriorRule().cost(kernel, comparisons, likelihood)
-    seconds, n_bytes = _exact(cost), cost.n_bytes
+    seconds, n_bytes = _matrix_seconds(cost), cost.n_bytes
     if named or comparisons.rows.joint or (seconds <= _LONG and has_memory(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
@@ -155,7 +157,7 @@ def chosen_engine(
 def takes_a_moment(comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood) -> bool:
     """Forecast whether EP of all items jointly takes a moment: so it does up to some 350 duels."""
     cost = PriorRule().cost(kernel, comparisons, likelihood)
-    return _exact(cost) <= _AT_ONCE and has_memory(cost.n_bytes)
+    return _matrix_seconds(cost) <= _AT_ONCE and has_memory(cost.n_bytes)
 
 
 def with_affordable_prior(comparisons: Comparisons, model: Model) -> Model:
@@ -193,22 +195,22 @@ def learning_part(
         has few features, as many more as take some 3 s; of items through time 50 000. None: all.
     """
     if n_learning_answers == "auto":
-        n_learning_answers = _enough_answers(comparisons, model)
+        n_learning_answers = _auto_learning_size(comparisons, model)
     n_answers = len(comparisons.positions)
     if n_learning_answers is None or int(n_learning_answers) >= n_answers or not len(model.theta):
         return comparisons
-    names = _who(model.kernel, comparisons)
+    names = _item_identities(model.kernel, comparisons)
     return random_part(comparisons, int(n_learning_answers), among_few=names)
 
 
-def _enough_answers(comparisons: Comparisons, model: Model) -> int | None:
-    """Return the number of answers to learn hyperparameters on, None for all; see above."""
+def _auto_learning_size(comparisons: Comparisons, model: Model) -> int | None:
+    """Return how many answers "auto" learns hyperparameters on; None for all."""
     if model.rule.through_time:
         return ENOUGH.through_time
     n_answers, cost = len(comparisons.positions), _exact_cost(comparisons, model)
-    seconds = _learning(cost, model)
+    seconds = _search_seconds(cost, model)
     brisk = 0
-    if cost.linear and _exact(cost) * _searched(model) < 0.5 * _BRISK:
+    if cost.linear and _matrix_seconds(cost) * _evaluation_factor(model) < 0.5 * _BRISK:
         brisk = int(n_answers * _BRISK / max(seconds, _BRISK))
     if not model.rule.exact:
         if not model.learner.rule.exact:
@@ -217,11 +219,11 @@ def _enough_answers(comparisons: Comparisons, model: Model) -> int | None:
     many = n_answers >= 4 * ENOUGH.exact and seconds > _PATIENCE
     if not many and not (n_answers >= 2 * ENOUGH.exact and seconds > _LONG):
         return None
-    return max(ENOUGH.exact if _who(model.kernel, comparisons) is False else ENOUGH.names, brisk)
+    return max(ENOUGH.exact if _item_identities(model.kernel, comparisons) is False else ENOUGH.names, brisk)
 
 
-def _who(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
-    """Tell whether items have names alone, or return who each is, where names change with time.
+def _item_identities(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:
+    """Return who each item is where names change with time; else whether items have names alone.
 
     Of names with a function each of what is measured, as a drift is one of time, answers that share
     none say little; and what they say of drifts then is wrong where like meets like.

@@ -356,8 +356,8 @@ class Inspected:
         model = estimator_of(model)
         steps = [step for _, step in getattr(model, "steps", [(None, model)])]
         last = steps.pop()
-        posterior = _posterior_of(last, user)
-        learned = _learned(last, posterior)
+        posterior = _utility_posterior(last, user)
+        learned = _learned_fit(last, posterior)
         if time is not None:
             posterior = replace(posterior, reader=posterior.reader.at_time(time))
         comparisons = getattr(last, "comparisons_", None)
@@ -382,10 +382,10 @@ class Inspected:
             column = reader.feature_names[column]
         place, columns = reader.id_column, reader.feature_names
         if steps:
-            columns = _names_out(model[:-1]) if columns is None else columns
+            columns = _column_names_out(model[:-1]) if columns is None else columns
             if place is None and column is not None:
-                place = _only_identity(posterior)
-        shown = None if comparisons is None else _times_shown(comparisons)
+                place = _single_id_column(posterior)
+        shown = None if comparisons is None else _count_shown(comparisons)
         answered = None if reader.time is None else training
         known_rows = known_items(last) if hasattr(last, "_earlier_items") else None
         if known_rows is not None:
@@ -393,7 +393,7 @@ class Inspected:
             training = np.concatenate([training, lacking])
             shown = None if shown is None else np.append(shown, np.ones(len(lacking)))
         if reader.time is not None:
-            training, shown = _as_now(training, shown, reader.time.now)
+            training, shown = _distinct_at_time(training, shown, reader.time.now)
         subject = cls(
             *(posterior, encode, encoder, column, training, names, source),
             learned=learned,
@@ -462,52 +462,52 @@ class Inspected:
         """
         if items is None and self.source is not None:
             items, names = self.source._to_rank()
-            return self.rows_of(items), _objects(names)
+            return self.rows_of(items), _object_array(names)
         table = self.posterior.reader.table
         if items is None and table is None:
             return self.training, self.ids(self.training)
         if items is None:
             rows = self.posterior.check_items(table)
-            return rows, self._names_of(table, rows)
+            return rows, self._label_items(table, rows)
         rows = self.rows_of(items)
         if not len(rows):
             raise ValueError(
                 "items is empty; give at least one item, or None for all of the model."
             )
-        return rows, self._names_of(items, rows)
+        return rows, self._label_items(items, rows)
 
-    def _names_of(self, items, rows):
+    def _label_items(self, items, rows):
         """Return labels of items: their names, their ids, or the index of their frame."""
         if isinstance(items, ItemTable):
             if items.names is not None and all_strings(items.names):
                 return items.names
-            ids = self._ids_of(items.frame, rows)
+            ids = self._read_ids(items.frame, rows)
             return items.names if ids is None else ids
         if is_frame(items):
-            ids = self._ids_of(items, rows)
+            ids = self._read_ids(items, rows)
             if ids is None:
                 named = self.posterior.reader.names_in(items)
-                return _index_of(items) if named is None else _objects(named)
+                return _index_of(items) if named is None else _object_array(named)
             return ids
         if hasattr(items, "dtype") or np.ndim(items[0]) == 0:
             listed = np.asarray(items)
             if listed.ndim == 1 and (all_strings(listed) or self.source is not None):
-                return _objects(listed.tolist())
+                return _object_array(listed.tolist())
             table = self.posterior.reader.table
             if listed.ndim == 1 and table is not None and table.names is not None:
                 return table.names[listed.astype(np.intp)]
-        return self._ids_of(items, rows)
+        return self._read_ids(items, rows)
 
-    def _ids_of(self, items, rows):
+    def _read_ids(self, items, rows):
         """Return ids of items as the user has them, None if they have none."""
         if is_frame(items) and self.id_column is not None:
             columns = list(items.columns)
             at = self.id_column
             at = columns.index(at) if at in columns else at
             if not isinstance(at, str):
-                return _objects(column_at(items, at).to_list())
+                return _object_array(column_at(items, at).to_list())
         ids = None if is_frame(items) or items is None else self.posterior.reader.ids_in(items)
-        return self.ids(rows) if ids is None else _objects(ids)
+        return self.ids(rows) if ids is None else _object_array(ids)
 
     def ids(self, rows: Array) -> NDArray[Any] | None:
         """Return ids of rows of the posterior; a code without an id stays a code."""
@@ -516,9 +516,9 @@ class Inspected:
             return None
         codes = [int(code) if code.is_integer() else code for code in rows[:, place].tolist()]
         if self.encoder is None:
-            return _objects(codes)
+            return _object_array(codes)
         id_of_code = dict(enumerate(self.encoder.names.tolist()))
-        return _objects([id_of_code.get(code, code) for code in codes])
+        return _object_array([id_of_code.get(code, code) for code in codes])
 
     def answer_times(self, rows: Array) -> list[Array]:
         """Return of each row the distinct times of the answers about who it is, ascending.
@@ -644,8 +644,8 @@ class Inspected:
         n_likely = int(np.count_nonzero(shares >= _LIKELY))
         if not able or (averaged == "auto" and not affordable(model, comparisons, n_likely)):
             return alone
-        every, n_points = _averaged(model, readings, self.posterior, self.judges)
-        subjects = tuple(self._with(each.posterior) for each in every)
+        every, n_points = _average_readings(model, readings, self.posterior, self.judges)
+        subjects = tuple(self._with_posterior(each.posterior) for each in every)
         return Averaged(np.array([each.weight for each in every]), subjects, n_points)
 
     @property
@@ -657,8 +657,8 @@ class Inspected:
         of_all = model.rule.exact or model.rule.through_time
         return of_all and model.engine.capabilities.has_evidence
 
-    def _with(self, posterior):
-        """Return the same of a posterior at other hyperparameters."""
+    def _with_posterior(self, posterior):
+        """Return the same subject with the posterior at other hyperparameters."""
         if isinstance(posterior.likelihood, JudgeReliability):
             posterior = replace(posterior, likelihood=posterior.likelihood.base)
         posterior = replace(posterior, reader=self.posterior.reader)
@@ -821,13 +821,13 @@ class Averaged:
         return [unit_length(subject.posterior, unit) for subject in self.subjects]
 
 
-def _averaged(
+def _average_readings(
     model: Model,
     readings: tuple[Comparisons, ...],
     posterior: Posterior | PosteriorMixture,
     judges: Judges | None,
 ) -> tuple[list[Weighted], int]:
-    """Average over hyperparameters in each likely reading, once for several tables of one fit.
+    """Return posteriors over hyperparameters in each likely reading, kept for further tables.
 
     Returns
     -------
@@ -873,8 +873,9 @@ def _n_numbers(posterior: Posterior) -> int:
     return int(posterior.factor.size)
 
 
-def _learned(last, posterior):
-    """Return the model and the answers of a fit that learned hyperparameters of one utility."""
+def _learned_fit(last, posterior):
+    """Return model and answers of a fit that learned one utility's hyperparameters; None
+    otherwise."""
     model = getattr(last, "_model", None)
     plain = isinstance(posterior, Posterior | PosteriorMixture)
     if model is None or not plain or not len(model.theta):
@@ -912,11 +913,13 @@ def last_step(model: Any) -> Any:
     model = estimator_of(model)
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     if not hasattr(last, "posterior_"):
-        raise _no_posterior(last)
+        raise _no_posterior_error(last)
     return last
 
 
-def _posterior_of(last, user):
+def _utility_posterior(last, user):
+    """Return the one posterior of a utility, a user's if asked for; raise where it is not clear
+    whose."""
     plain = Posterior | PosteriorMixture
     posterior = last if isinstance(last, plain) else getattr(last, "posterior_", None)
     names_user = not is_missing(user)
@@ -929,7 +932,7 @@ def _posterior_of(last, user):
             "among them stands for somebody of the population."
         )
     if not isinstance(posterior, plain):
-        raise _no_posterior(last)
+        raise _no_posterior_error(last)
     if names_user:
         raise ValueError(
             f"user={user!r} came, but a {type(last).__name__} has one utility for all. Leave user= "
@@ -938,7 +941,8 @@ def _posterior_of(last, user):
     return posterior
 
 
-def _no_posterior(last):
+def _no_posterior_error(last):
+    """Return the TypeError of a model that has no posterior."""
     return TypeError(
         "model must be a Posterior or have one as posterior_, which a fitted "
         f"PairwisePreferenceRegressor has; got {type(last).__name__}. Was it fitted?"
@@ -949,7 +953,7 @@ def explained_estimator(last: Any) -> Any:
     """Copy a fitted estimator with the posterior of the utility that features explain."""
     posterior = getattr(last, "posterior_", None)
     if not hasattr(posterior, "anchors") or hasattr(last, "_to_rank"):
-        raise _no_posterior(last)
+        raise _no_posterior_error(last)
     without = copy.copy(last)
     without.posterior_ = explained(posterior)
     return without
@@ -984,21 +988,21 @@ def explained(posterior: Any) -> Any:
     return replace(posterior, kernel=kernel)
 
 
-def _names_out(steps: Any) -> NDArray[Any] | None:
-    """Return names of what the steps before a model give, where they tell them."""
+def _column_names_out(steps: Any) -> NDArray[Any] | None:
+    """Return the column names that the steps before a model give; None where they tell none."""
     try:
         return np.asarray(steps.get_feature_names_out(), dtype=object)
     except (AttributeError, ValueError):  # a step has none, or does not know what it saw
         return None
 
 
-def _only_identity(posterior: Any) -> int | None:
+def _single_id_column(posterior: Any) -> int | None:
     """Return the one column that an `Identity` sees alone, None if there are none or several."""
     alone = identity_columns(posterior.kernel)
     return alone[0] if len(alone) == 1 else None
 
 
-def _times_shown(comparisons: Any) -> Array:
+def _count_shown(comparisons: Any) -> Array:
     """Count how often each item of the answers was shown, by their weights."""
     has_item = comparisons.positions >= 0
     weight = np.broadcast_to(comparisons.weight[:, None], has_item.shape)[has_item]
@@ -1063,7 +1067,7 @@ def warn_of_components(estimator: Any) -> None:
     groups = estimator.posterior_.reader.groups
     if groups is None or not groups.label.any():
         return
-    names, component = _of_all_answers(estimator).answered_components()
+    names, component = _subject_of_all_users(estimator).answered_components()
     if not component.any():
         return
     warn(
@@ -1076,11 +1080,11 @@ def warn_of_components(estimator: Any) -> None:
 
 def n_components_of(estimator: Any) -> int:
     """Count the groups of items that neither answers nor the kernel join."""
-    return int(_of_all_answers(estimator).answered_components()[1].max()) + 1
+    return int(_subject_of_all_users(estimator).answered_components()[1].max()) + 1
 
 
-def _of_all_answers(estimator):
-    """Return what is inspected, where the answers of all users count."""
+def _subject_of_all_users(estimator):
+    """Return the inspected fit whose items are joined by the answers of all users."""
     several = hasattr(estimator.posterior_, "of")
     subject = Inspected.of(estimator, estimator.users_[0] if several else None)
     return replace(subject, informing=_informing_answers(estimator, subject.posterior.reader, None))
@@ -1110,8 +1114,9 @@ def earlier_items(estimator: Any) -> NDArray[np.float64] | None:
     return items[::-1][np.sort(np.unique(ids, return_index=True)[1])]
 
 
-def _as_now(rows, shown, time):
-    """Return distinct items at one time, in the order of the first of each, and their counts."""
+def _distinct_at_time(rows, shown, time):
+    """Return distinct items at one time, in order of first appearance, and how often each was
+    shown."""
     rows = rows.copy()
     rows[:, -1] = time
     first, inverse = group_rows(rows)
@@ -1121,7 +1126,8 @@ def _as_now(rows, shown, time):
     return rows[first[order]], shown
 
 
-def _objects(names):
+def _object_array(names):
+    """Return names as an array of Python objects."""
     objects = np.empty(len(names), dtype=object)
     objects[:] = names
     return objects

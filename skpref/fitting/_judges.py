@@ -297,7 +297,7 @@ class Judges:
 
     def reliability_interval(self, level: float = 0.95) -> Array:
         """Return central intervals of reliability, shape (n_judges, 2)."""
-        return _interval(self.marginals.quantile, level)
+        return _central_interval(self.marginals.quantile, level)
 
     def order_effect_interval(self, level: float = 0.95) -> Array:
         """Return central intervals of own order effects, shape (n_judges, 2)."""
@@ -306,7 +306,7 @@ class Judges:
                 "Order effects of judges' own were not asked for: set an order_variance, such as "
                 "judge_prior=JudgePrior(order_variance=0.01), and fit."
             )
-        return _interval(self.order.quantile, level)
+        return _central_interval(self.order.quantile, level)
 
     def control_slope_interval(self, column: int, level: float = 0.95) -> Array:
         """Return central intervals of own slopes on a control, shape (n_judges, 2).
@@ -318,13 +318,15 @@ class Judges:
         """
         if column not in self.slopes:
             raise ValueError(f"Controls are the columns {list(self.slopes)}, got {column!r}.")
-        return _interval(self.slopes[column].quantile, level)
+        return _central_interval(self.slopes[column].quantile, level)
 
     def noise_interval(self, level: float = 0.95) -> Array:
         """Return central intervals of the noise variance, (n_judges, 2); infinite if random."""
-        return _interval(self._noise_quantile, level)
+        return _central_interval(self._noise_quantile, level)
 
     def _noise_quantile(self, level):
+        """Return the quantile of each judge's noise variance, infinite where the judge is
+        random."""
         ends = np.full(len(self), _WIDEST)
         high = quantile_of(self._noise_cdf, -ends, ends, level)
         with np.errstate(over="ignore"):
@@ -405,7 +407,8 @@ class Judges:
         return "\n".join(lines)
 
 
-def _interval(quantile: Callable[[float], Array], level: float) -> Array:
+def _central_interval(quantile: Callable[[float], Array], level: float) -> Array:
+    """Return central intervals (n, 2) of this level by a quantile function."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must lie in (0, 1), got {level}.")
     return np.stack([quantile(0.5 - 0.5 * level), quantile(0.5 + 0.5 * level)], axis=1)
@@ -427,8 +430,8 @@ def readings_in_words(judges: Judges | None) -> list[str]:
     shares: dict[str, float] = {}
     readings = () if judges is None else judges.readings()
     for weight, reading in zip(() if judges is None else judges.weights, readings, strict=True):
-        contrary = _listed(reading.ids[reading.probability_adversarial > 0.5].tolist())
-        at_random = _listed(reading.ids[reading.probability_random > 0.5].tolist())
+        contrary = _list_names(reading.ids[reading.probability_adversarial > 0.5].tolist())
+        at_random = _list_names(reading.ids[reading.probability_random > 0.5].tolist())
         words = [f"{who} the wrong way round" for who in contrary]
         words += [f"{who} at random" for who in at_random]
         answers = " and ".join(words) or "all as the question is meant"
@@ -443,7 +446,7 @@ def readings_in_words(judges: Judges | None) -> list[str]:
     return [f"How judges answer is open: {first}, or {second}. The board averages. {remedy}"]
 
 
-def _listed(names):
+def _list_names(names):
     """Return names in words, the first few of many, in a list of one; an empty list of none."""
     shown = [printable_text(name) for name in names[:NAMED]]
     if len(names) > NAMED:
@@ -482,7 +485,7 @@ class JudgeAverage:
         n, judge = len(judges), judges.respondents.codes(ids)
         code = np.where(judge < -1, n, np.where(judge == -1, n + 1, judge))
         parts = judges.marginals, judges.law.marginals(), Marginals.certain(1.0, 1)
-        points, weight = zip(*(_condensed(part) for part in parts), strict=True)
+        points, weight = zip(*(_condense_points(part) for part in parts), strict=True)
         return cls(judge, code, np.vstack(points), np.vstack(weight))
 
     def take(self, rows: slice) -> Self:
@@ -498,7 +501,7 @@ class JudgeAverage:
             As in `outcome_log_proba`.
         """
         mean = np.sum(self.reliability * self.weight, axis=1)[self.code]
-        utility, beside = _parts(posterior, first, second, self.judge, order)[:2]
+        utility, beside = _margin_parts(posterior, first, second, self.judge, order)[:2]
         return mean * utility.mean(axis=1) + beside.mean(axis=1)
 
     def outcome_log_proba(
@@ -522,7 +525,7 @@ class JudgeAverage:
         if not isinstance(posterior.kernel, Padded):
             blocks = (
                 defended(
-                    self.take(each.rows)._averaged(posterior.likelihood),
+                    self.take(each.rows)._average_log_proba(posterior.likelihood),
                     each.means,
                     each.variance,
                     order[each.rows],
@@ -532,12 +535,12 @@ class JudgeAverage:
             )
             log_proba = stacked(list(blocks), empty)
         else:
-            parts = _parts(posterior, first, second, self.judge, order)
-            log_proba = self._averaged_beside(posterior.likelihood, parts, order)
+            parts = _margin_parts(posterior, first, second, self.judge, order)
+            log_proba = self._average_log_proba_with_biases(posterior.likelihood, parts, order)
         return log_proba - logsumexp(log_proba, axis=1, keepdims=True)
 
-    def _averaged(self, likelihood):
-        """Return a function to log-probabilities of outcomes, averaged over reliability."""
+    def _average_log_proba(self, likelihood):
+        """Return a function of margins' moments to log-probabilities averaged over reliability."""
         used = np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0))
 
         def log_proba(mean, variance, order):
@@ -553,8 +556,9 @@ class JudgeAverage:
 
         return log_proba
 
-    def _averaged_beside(self, likelihood, parts, order):
-        """Return log-probabilities where reliability multiplies a part of the margin alone."""
+    def _average_log_proba_with_biases(self, likelihood, parts, order):
+        """Return log-probabilities averaged over reliability, which multiplies the utility part
+        alone."""
         utility, beside, variance, covariance, rest = parts
         total = None
         for k in np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0)):
@@ -568,8 +572,8 @@ class JudgeAverage:
         return total
 
 
-def _parts(posterior, first, second, judge, order):
-    """Return moments of the two parts of margins: what reliability multiplies, and what stays.
+def _margin_parts(posterior, first, second, judge, order):
+    """Return moments of the two parts of margins: the utilities' difference, and judges' biases.
 
     Means of each by component (n, n_components), then the variance of the first, their covariance,
     and the variance of the second, (n,).
@@ -593,8 +597,8 @@ def _parts(posterior, first, second, judge, order):
     return plus - none, none, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
 
 
-def _condensed(marginals: Marginals) -> tuple[Array, Array]:
-    """Return a few points with the same mean and nearly the same variance, padded by nothing.
+def _condense_points(marginals: Marginals) -> tuple[Array, Array]:
+    """Return a few points with the mean and nearly the variance of each distribution, and weights.
 
     Neighbours of about equal probability together are one point, at their mean.
     """

@@ -177,31 +177,36 @@ def fit_judged(
     if search is not None and len(model.theta):
         free = not noise_is_given(model.likelihood)
         again = replace(search, warn_not_converged=False, n_restarts=0)
-        model = judging.learned_alike(
+        model = judging.learn_as_reference(
             model, replace(search, warn_not_converged=False), monitor, rng
         )
         for turn in range(_TURNS):
-            before, beliefs = beliefs, judging.fixed_point(model, beliefs, free)
+            before, beliefs = beliefs, judging.find_fixed_point(model, beliefs, free)
             if turn == 0:
-                beliefs = judging.leading(model, beliefs)
+                beliefs = judging.choose_reading(model, beliefs)
             beliefs = beliefs.scaled()
             looking = replace(again, uses_design=turn == 0)
-            theta, model = model.theta, judging.learned(model, beliefs, looking, monitor)
+            theta, model = (
+                model.theta,
+                judging.learn_hyperparameters(model, beliefs, looking, monitor),
+            )
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
-                with_median = judging.fixed_point(model, beliefs)
+                with_median = judging.find_fixed_point(model, beliefs)
                 if with_median.moved(beliefs) < _MOVED_AWAY:
                     held = model, with_median
                     break
                 beliefs = with_median  # hyperparameters follow
         else:
             _warn_turns(moved)
-        model = judging.learned(model, beliefs, replace(again, warn_not_converged=True), monitor)
+        model = judging.learn_hyperparameters(
+            model, beliefs, replace(again, warn_not_converged=True), monitor
+        )
     if held is not None and np.array_equal(model.theta, held[0].theta):
         beliefs = held[1]
     else:
-        beliefs = judging.fixed_point(model, beliefs)
-    weights, readings = judging.readings(model, beliefs, name_ranks(respondents.names))
+        beliefs = judging.find_fixed_point(model, beliefs)
+    weights, readings = judging.weigh_readings(model, beliefs, name_ranks(respondents.names))
     n_answers = np.bincount(np.asarray(comparisons.judge), minlength=len(respondents))
     fits: list[Fitted] = []
     centres: list[Fitted] = []
@@ -209,9 +214,9 @@ def fit_judged(
     for weight, reading in zip(weights, readings, strict=True):
         beliefs, shares = reading.beliefs, reading.weights
         draws = _Draws(model.engine, start, rng, watch)
-        centre = draws.fit(*judging.judged(model, beliefs), weight if len(shares) == 1 else 0.0)
+        centre = draws.fit(*judging.as_judged(model, beliefs), weight if len(shares) == 1 else 0.0)
         is_learned = beliefs.kinds is None
-        look = judging.look(
+        look = judging.update_beliefs(
             centre.evaluation, centre.model, beliefs, last=True, learns_law=is_learned
         )
         if not parts:
@@ -231,7 +236,7 @@ def fit_judged(
         if len(shares) > 1:
             at_nodes = [replace(beliefs, used=used) for used in reading.reliability]
             nodes = [
-                draws.fit(*judging.judged(model, at), weight * share)
+                draws.fit(*judging.as_judged(model, at), weight * share)
                 for at, share in zip(at_nodes, shares, strict=True)
             ]
             of_nodes = [whole.at(used, reading.judges) for used in reading.reliability]
@@ -318,7 +323,7 @@ class _Judging:
         self._start: ReliabilityLikelihood | None = None
         self._last: _Look | None = None
 
-    def judged(self, model: Model, beliefs: Beliefs) -> tuple[Comparisons, Model]:
+    def as_judged(self, model: Model, beliefs: Beliefs) -> tuple[Comparisons, Model]:
         """Return the answers and the model as these judges see them."""
         if isinstance(model.kernel, Padded):
             return judged_rows(self._comparisons, model.kernel, beliefs.means), model
@@ -331,11 +336,12 @@ class _Judging:
         return [judged_rows(self._comparisons, self._padded, point) for point in POINTS]
 
     def _cavities(self, evaluation: Evaluation, beliefs: Beliefs) -> Cavities:
+        """Return the answers' margins given all other answers, see `Cavities`."""
         if self._padded is None:
             return Cavities.of(evaluation)
         return Cavities.of(evaluation, self._at_points, beliefs.means)
 
-    def learned_alike(self, model, search, monitor, rng):
+    def learn_as_reference(self, model, search, monitor, rng):
         """Learn hyperparameters as if all judges were the reference judge; return the model."""
         comparisons = self._comparisons
         if self._padded is None:
@@ -344,14 +350,17 @@ class _Judging:
         fitted = learned(comparisons, alike, search, None, rng, monitor).model
         return replace(fitted, prepared=model.prepared)
 
-    def learned(self, model, beliefs, search, monitor):
+    def learn_hyperparameters(self, model, beliefs, search, monitor):
         """Learn hyperparameters given reliability; return the model."""
-        comparisons, judged = self.judged(model.prepare(self._comparisons, self._seed), beliefs)
+        comparisons, judged = self.as_judged(model.prepare(self._comparisons, self._seed), beliefs)
         fitted = learned(comparisons, judged, search, self._state, None, monitor).model
-        return replace(fitted, prepared=model.prepared, likelihood=_base(fitted.likelihood))
+        return replace(
+            fitted, prepared=model.prepared, likelihood=_reference_likelihood(fitted.likelihood)
+        )
 
-    def fixed_point(self, model, beliefs, free=False, learns_law=True):
-        """Find reliability given hyperparameters, at the fixed point of `look`."""
+    def find_fixed_point(self, model, beliefs, free=False, learns_law=True):
+        """Alternate posterior and reliability at given hyperparameters until both settle; return
+        beliefs."""
         model = model.prepare(self._comparisons, self._seed)
         rough = model.evidence_engine.relaxed()
         if beliefs is None:
@@ -359,11 +368,13 @@ class _Judging:
         share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
         with blas_threads(rough.matrix_size(self._comparisons)):
             for _ in range(_STEPS):
-                comparisons, judged = self.judged(model, beliefs)
+                comparisons, judged = self.as_judged(model, beliefs)
                 evaluation = judged.evaluate(comparisons, self._state, engine=rough)
                 self._state = evaluation.approximation.state
                 scaled, evaluation = judged.absorb_output_scale(evaluation)
-                looked = self.look(evaluation, scaled, beliefs, free, learns_law=learns_law)
+                looked = self.update_beliefs(
+                    evaluation, scaled, beliefs, free, learns_law=learns_law
+                )
                 if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
                 # Estimates of judges that turn adversarial by turns would never converge.
@@ -372,7 +383,7 @@ class _Judging:
                 beliefs = looked.part_of_the_way(beliefs, share)
         return beliefs
 
-    def look(
+    def update_beliefs(
         self,
         evaluation: Evaluation,
         judged: Model,
@@ -381,13 +392,13 @@ class _Judging:
         last: bool = False,
         learns_law: bool = True,
     ) -> Beliefs:
-        """Update beliefs of the judges by the posterior at the present ones.
+        """Update beliefs of the judges by the posterior at the present ones; return them.
 
         ``free``: the median of the law is found too; ``last``: how uncertain it is; ``learns_law``:
         the rest of the law is, too.
         """
         cavities, law = self._cavities(evaluation, beliefs), beliefs.law
-        by_reliability = cavities.by_reliability(_base(judged.likelihood))
+        by_reliability = cavities.by_reliability(_reference_likelihood(judged.likelihood))
         likelihood = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
         self._start, median_variance = likelihood, 0.0
         self._last = _Look(evaluation, judged.rule, cavities, likelihood, beliefs)
@@ -399,23 +410,23 @@ class _Judging:
         kinds, marginals = beliefs.kinds, likelihood.marginals(law, beliefs.kinds)
         return Beliefs(marginals, law, median_variance, kinds=kinds)
 
-    def leading(self, model: Model, beliefs: Beliefs) -> Beliefs:
+    def choose_reading(self, model: Model, beliefs: Beliefs) -> Beliefs:
         """Choose the most probable reading; ``beliefs`` at the last fixed point, if it is alone.
 
         Where readings balance, the average over them has no scale of reliability to learn.
         """
-        reading = self._reading(beliefs)
+        reading = self._last_reading(beliefs)
         masses = reading.log_masses[reading.judges]
         if np.all(np.max(masses - logsumexp(masses, axis=1, keepdims=True), axis=1) > _CLEAR):
             return beliefs
         if len(open_judges(reading, _log_shares(beliefs.law))):
-            beliefs = self.fixed_point(model, beliefs.scaled())
-        return self._ordered(model, beliefs)[0].fit.beliefs
+            beliefs = self.find_fixed_point(model, beliefs.scaled())
+        return self._rank_readings(model, beliefs)[0].fit.beliefs
 
-    def readings(
+    def weigh_readings(
         self, model: Model, beliefs: Beliefs, ranks: NDArray[np.intp]
     ) -> tuple[Array, list[OpenReading]]:
-        """Find the readings of the judges that the answers leave open, with their probabilities.
+        """Find the readings of the judges that the answers leave open; return weights and readings.
 
         The evidence of each is averaged over the reliability of those judges of whom it is
         uncertain, and so is its posterior where it is probable.
@@ -435,11 +446,11 @@ class _Judging:
         readings : list of OpenReading
             The one of ``beliefs`` alone, where no other reading is probable.
         """
-        ordered = self._ordered(model, beliefs)
+        ordered = self._rank_readings(model, beliefs)
         model = model.prepare(self._comparisons, self._seed)
         is_averaged = len(ordered) > 1 and self._n_judges <= MOST_JUDGES
-        nodes = [self._nodes(model, reading, ranks, is_averaged) for reading in ordered]
-        weights = _normalised([log_weight for log_weight, _ in nodes])
+        nodes = [self._average_reading(model, reading, ranks, is_averaged) for reading in ordered]
+        weights = _normalise_weights([log_weight for log_weight, _ in nodes])
         order = np.argsort(-weights, kind="stable")
         readings = [nodes[k][1] for k in order]
         for k, reading in enumerate(readings):
@@ -448,7 +459,7 @@ class _Judging:
                 readings[k] = reading._replace(reliability=used, weights=np.ones(1))
         return weights[order], readings
 
-    def _nodes(self, model, reading, ranks, is_averaged):
+    def _average_reading(self, model, reading, ranks, is_averaged):
         """Return the log weight of a reading, averaged over reliability, and the reading."""
         beliefs, likelihood, state, log_likelihood = reading.fit
         law, kinds, likely = beliefs.law, reading.kinds, reading.likely_kinds
@@ -466,7 +477,7 @@ class _Judging:
         reliability[:, judges] = np.where(likely[judges] == 0, 1.0, -1.0) * np.exp(log_sizes)
         engine, log_weights = model.evidence_engine.relaxed(), np.empty(n_nodes)
         for k, used in enumerate(reliability):
-            comparisons, judged = self.judged(model, replace(beliefs, used=used))
+            comparisons, judged = self.as_judged(model, replace(beliefs, used=used))
             evaluation = judged.evaluate(comparisons, state, engine=engine)
             log_weights[k] = evaluation.approximation.sites.log_evidence
         log_weights -= np.delete(log_likelihood, judges).sum()
@@ -475,9 +486,11 @@ class _Judging:
         log_weights += likelihood.log_prior_of_sizes(*sizes)
         log_weights += 0.5 * np.sum(normal**2 + np.log(2.0 * np.pi), axis=1) + np.log(spread).sum()
         log_weight = float(logsumexp(log_weights) - np.log(n_nodes))
-        return log_weight, OpenReading(beliefs, judges, reliability, _normalised(log_weights))
+        return log_weight, OpenReading(
+            beliefs, judges, reliability, _normalise_weights(log_weights)
+        )
 
-    def _ordered(self, model: Model, beliefs: Beliefs) -> list[Reading]:
+    def _rank_readings(self, model: Model, beliefs: Beliefs) -> list[Reading]:
         """Find the readings that are open, the most probable first."""
 
         def evaluate(kinds: Kinds, near: Reading, turned: NDArray[np.intp]) -> Reading:
@@ -485,32 +498,35 @@ class _Judging:
             self._start = likelihood
             used = likelihood.marginals(before.law, kinds).mean
             used[turned] = -before.means[turned]
-            self._state = self._turned_state(state, used * before.means < 0.0)
+            self._state = self._turn_state(state, used * before.means < 0.0)
             start = replace(before, used=used, kinds=kinds)
-            return self._reading(self.fixed_point(model, start, learns_law=False))
+            return self._last_reading(self.find_fixed_point(model, start, learns_law=False))
 
-        return open_readings(self._reading(beliefs), _log_shares(beliefs.law), evaluate)
+        return open_readings(self._last_reading(beliefs), _log_shares(beliefs.law), evaluate)
 
-    def _reading(self, beliefs: Beliefs) -> Reading:
-        """Return the reading of the last look."""
+    def _last_reading(self, beliefs: Beliefs) -> Reading:
+        """Return the reading of the judges by the last update of the beliefs."""
         if self._last is None:
             raise ValueError("A reading follows a look at the judges, and there was none.")
         evaluation, rule, cavities, likelihood, used = self._last
         law, kinds = beliefs.law, beliefs.kinds
         kinds = np.ones((self._n_judges, 3), dtype=bool) if kinds is None else kinds
-        by_reliability = cavities.by_reliability(_base(evaluation.problem.likelihood))
+        by_reliability = cavities.by_reliability(
+            _reference_likelihood(evaluation.problem.likelihood)
+        )
         log_weight = evaluation.approximation.sites.log_evidence
         log_weight += likelihood.log_evidence(law, self._expected.weights, kinds)
         log_likelihood = by_reliability(used.means[:, None])[:, 0]
         log_weight -= log_likelihood.sum()
-        judges, problem = self._influential, evaluation.problem
-        coupling = judge_coupling(problem, cavities, judges, self._beside(problem, rule))
+        judges, problem = self._influential_judges, evaluation.problem
+        coupling = judge_coupling(problem, cavities, judges, self._bias_prior(problem, rule))
         masses = likelihood.kind_log_masses(law)
         fit = _ReadingFit(beliefs, likelihood, evaluation.approximation.state, log_likelihood)
         return Reading(kinds, log_weight, masses, judges, *coupling, fit)
 
     @cached_property
-    def _influential(self) -> NDArray[np.intp]:
+    def _influential_judges(self) -> NDArray[np.intp]:
+        """Return the judges who gave most of the answers about their items."""
         comparisons = self._comparisons
         if self._padded is not None:  # their rows are of a judge each
             items = comparisons.items[:, : self._padded.n_columns]
@@ -519,15 +535,16 @@ class _Judging:
             comparisons = replace(comparisons, items=items, positions=positions)
         return influential_judges(comparisons, self._n_judges)
 
-    def _beside(self, problem: Problem, rule: PriorRule) -> Prior | None:
-        """Return the prior of what reliability does not multiply, if there is any."""
+    def _bias_prior(self, problem: Problem, rule: PriorRule) -> Prior | None:
+        """Return the prior of the margins' part that reliability does not multiply; None if there
+        is none."""
         if self._padded is None:
             return None
         kernel, likelihood = problem.prior.kernel, problem.likelihood
         return rule.prior(kernel, judged_rows(problem.comparisons, kernel, 0.0), likelihood)
 
-    def _turned_state(self, state, judges):
-        """Return the state of an engine to start from where some judges are turned round.
+    def _turn_state(self, state, judges):
+        """Return the engine's state with the sites of some judges' answers turned round.
 
         Sites on margins of which reliability is a part stay.
         """
@@ -539,7 +556,7 @@ class _Judging:
         return {**state, "shift": np.where(judges[rows], -1.0, 1.0) * state["shift"]}
 
 
-def _normalised(log_weights):
+def _normalise_weights(log_weights):
     """Return weights that sum to one, of their logarithms."""
     weights = np.exp(np.asarray(log_weights) - np.max(log_weights))
     return weights / weights.sum()
@@ -551,7 +568,7 @@ def _log_shares(law):
         return np.log(law.shares)
 
 
-def _base(likelihood: Likelihood) -> Likelihood:
+def _reference_likelihood(likelihood: Likelihood) -> Likelihood:
     """Return the likelihood of the reference judge."""
     return likelihood.base if isinstance(likelihood, JudgeReliability) else likelihood
 

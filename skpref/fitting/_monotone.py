@@ -68,7 +68,7 @@ class Monotone(NamedTuple):
 
         Each that is chosen moves the others by its tilted moments, so that no two say the same.
         """
-        better, worse, _ = self._pairs(len(self.better))
+        better, worse, _ = self._draw_pairs(len(self.better))
         mean, covariance = posterior.margin(better, worse)[0], posterior.margin_cov(better, worse)
         answer = Answers(np.array([DUEL], dtype=np.int8), np.zeros(1, dtype=np.int8), np.array([1]))
         steep, chosen = self.steep(likelihood), list[int]()
@@ -91,15 +91,16 @@ class Monotone(NamedTuple):
 
     def violations(self, posterior: Posterior) -> dict[str | int, float]:
         """Return, by column, the share of fresh pairs whose mean utilities are the wrong way."""
-        better, worse, column = self._pairs(_MOST + 1)
+        better, worse, column = self._draw_pairs(_MOST + 1)
         falls = posterior.margin(better, worse)[0] < 0.0
         return {
             name: float(np.mean(falls[column == k])) if np.any(column == k) else 0.0
             for k, name in enumerate(self.names)
         }
 
-    def _pairs(self, seed):
-        """Return rows of pairs that differ in one column, the better and the worse, and which."""
+    def _draw_pairs(self, seed):
+        """Draw pairs that differ in one column; return the better rows, the worse, and the
+        columns."""
         rng = np.random.default_rng(seed)
         column = np.arange(_N_PAIRS) % len(self.columns)
         base, *others = self.anchors[rng.integers(len(self.anchors), size=(3, _N_PAIRS))]
@@ -155,7 +156,7 @@ def check_monotone(
     columns = range(anchors.shape[1]) if columns is None else columns
     features: list[Any] = list(range(len(columns)) if names is None else names)
     for name, sign in monotone.items():
-        fault = _fault_of_entry(name, sign, features, columns, anchors)
+        fault = _describe_fault(name, sign, features, columns, anchors)
         if fault:
             raise ValueError(
                 f"got monotone={monotone!r}, {fault}. Change it, or leave {name!r} out."
@@ -166,7 +167,7 @@ def check_monotone(
     return Monotone(tuple(features[place] for place in places), chosen, signs, anchors, none, none)
 
 
-def _fault_of_entry(name, sign, features, columns, anchors):
+def _describe_fault(name, sign, features, columns, anchors):
     """Return what is wrong with an entry of ``monotone=``; empty if nothing is."""
     if name not in features or isinstance(name, bool):
         return f"whose column {name!r} is not there; {', '.join(map(repr, features))} are allowed"
@@ -197,7 +198,7 @@ def check_monotone_model(
             f"got monotone= of {names} with {engine}; engines with exact priors and moments are "
             "allowed. Use inference='ep', 'hmc' or 'gibbs', or leave monotone= out."
         )
-    better, worse, _ = monotone._pairs(0)
+    better, worse, _ = monotone._draw_pairs(0)
     n_columns = better.shape[1]
     item_effect = bool(set(monotone.columns.tolist()) & set(seen_columns(kernel, n_columns)[0]))
     if not (item_effect or has_kernel(kernel, Intransitive)):
@@ -215,5 +216,6 @@ def check_monotone_model(
 
 
 def _margin_variance(kernel, first, second):
+    """Return the prior variance of the difference of aligned pairs of items."""
     shared = kernel_values(kernel, first, second, aligned=True)
     return kernel.diag(first) + kernel.diag(second) - 2.0 * shared

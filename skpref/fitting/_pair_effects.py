@@ -108,10 +108,11 @@ def pair_effect_priors(kernel: Kernel, items: NDArray[np.float64]) -> tuple[LogS
     if not places or np.any(amplitude_powers(intransitive_parts(kernel)[0])):
         return ()
     centre = np.log(2.0 * mean_variance(kernel, items)) - _log_units(places, items)
-    return (LogStudent(_index(places), centre),)
+    return (LogStudent(_theta_index(places), centre),)
 
 
-def _index(places):
+def _theta_index(places):
+    """Return the places in theta as an array."""
     return np.array([at for at, _ in places])
 
 
@@ -152,7 +153,7 @@ def with_supported_effects(
     without = search_again(replace(model, kernel=least))
     median = np.log(model.likelihood.margin_variance) - _log_units(places, comparisons.items)
     theta, log_evidence = model.theta, []
-    prior = LogStudent(_index(places), median)
+    prior = LogStudent(_theta_index(places), median)
     for level in (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES:
         theta[prior.index] = median + prior.scale * stdtrit(prior.freedom, level)
         log_evidence.append(_log_evidence(comparisons, model.at(theta)))
@@ -162,5 +163,6 @@ def with_supported_effects(
 
 
 def _log_evidence(comparisons, model):
+    """Return the log evidence of a model at its hyperparameters, to the search's tolerance."""
     engine = model.evidence_engine.relaxed()
     return model.evaluate(comparisons, engine=engine).approximation.sites.log_evidence

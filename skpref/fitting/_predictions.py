@@ -60,7 +60,7 @@ class Prediction:
             raise RuntimeError("Only one of return_std and return_cov can be True.")
         posterior, query = self.posterior, self.query
         if query.size is None:
-            mean = self._with_offset(posterior.mean(query))
+            mean = self._add_offset(posterior.mean(query))
             if return_cov:
                 return mean, posterior.cov(query)
             return (mean, np.sqrt(posterior.var(query))) if return_std else mean
@@ -70,17 +70,18 @@ class Prediction:
                     "return_cov is for items and duels; for the covariance of the items of a set "
                     "pass these as items."
                 )
-            mean = self._with_offset(gathered(posterior.mean(query), query.pairs))
+            mean = self._add_offset(gathered(posterior.mean(query), query.pairs))
             if return_std:
                 return mean, gathered(np.sqrt(posterior.var(query)), query.pairs)
             return mean
         mean, variance = posterior.margin(*query.sides)
-        mean = self._with_offset(mean)
+        mean = self._add_offset(mean)
         if return_cov:
             return mean, posterior.margin_cov(*query.sides)
         return (mean, np.sqrt(variance)) if return_std else mean
 
-    def _with_offset(self, mean):
+    def _add_offset(self, mean):
+        """Return means with the known part of utilities or margins added."""
         return mean if self.offset is None else mean + self.offset
 
     def proba(self, log: bool = False) -> Array:
@@ -108,7 +109,7 @@ class Prediction:
         shift = posterior.likelihood.order_shift * self.order
         if query.size == 2:
             if self.judge_averages is None:
-                return self._with_offset(posterior.answer_mean(*query.sides) + shift)
+                return self._add_offset(posterior.answer_mean(*query.sides) + shift)
             weights, parts = posterior_parts(posterior)
             first, second = (side.rows for side in query.sides)
             margins = [
@@ -116,7 +117,7 @@ class Prediction:
                 for judge_average, part in zip(self.judge_averages, parts, strict=True)
             ]
             return weights @ np.array(margins) + shift
-        utility = self._with_offset(posterior.answer_utilities(query))
+        utility = self._add_offset(posterior.answer_utilities(query))
         utility[np.arange(len(utility)), first_item_places(query.pairs)] += shift
         return utility
 
@@ -137,12 +138,12 @@ class Prediction:
         query = self.query
         if query.size is None:
             draws = self.posterior.sample(query, n_samples, random_state)
-            return self._with_offset(draws.T).T
+            return self._add_offset(draws.T).T
         if query.size > 2:
             raise ValueError("sample_y draws for items and duels; pass the items of the sets.")
         both = ParsedX("items", np.concatenate([side.rows for side in query.sides]))
         first, second = np.split(self.posterior.sample(both, n_samples, random_state), 2)
-        return self._with_offset((first - second).T).T
+        return self._add_offset((first - second).T).T
 
 
 def _agreement(utility, ranks):

@@ -45,7 +45,8 @@ def progress(
                 "many."
             )
     answers = "choices and rankings" if comparisons.rows.joint else "duels"
-    what = f"{len(comparisons.positions)} {answers} of {_items(estimator, comparisons, timed)}"
+    items = _describe_items(estimator, comparisons, timed)
+    what = f"{len(comparisons.positions)} {answers} of {items}"
     with report_fit(estimator, what, model.names if learned else [], learned_on) as report:
         yield report
 
@@ -70,11 +71,11 @@ def report_fit(estimator: Any, what: str, names: list[str], learned_on: str) -> 
     root.call_on_fit_task_begin(estimator=estimator)
     if verbose and names:
         on = f" on {learned_on}" if learned_on else ""
-        _say(f"{what}: learning {_counted(names)}{on}")
+        _print_line(f"{what}: learning {_describe_names(names)}{on}")
     report = Report(estimator, root, verbose)
     yield report
     if verbose:
-        _say(f"{what} fitted in {perf_counter() - report.began:.2g} s")
+        _print_line(f"{what} fitted in {perf_counter() - report.began:.2g} s")
     root.call_on_fit_task_end(estimator=estimator)
 
 
@@ -116,7 +117,7 @@ class Report:
                 f"{seconds:.2g} s each"
             )
 
-        if self._tell("evaluation", line):
+        if self._report_task("evaluation", line):
             raise StopSearch
 
     def passed(self, step: Pass) -> bool:
@@ -125,22 +126,24 @@ class Report:
         def line(_):
             return f"pass {step.number}: bound {step.bound:.2f}, residual {step.residual:.1e}"
 
-        self.stopped = self._tell("pass", line)
+        self.stopped = self._report_task("pass", line)
         if self.stopped and self._verbose:
-            _say(f"stopped by a callback after pass {step.number}")
+            _print_line(f"stopped by a callback after pass {step.number}")
         return self.stopped
 
-    def _tell(self, name, line):
+    def _report_task(self, name, line):
+        """Run one task of the callbacks, with a line if it is due; tell whether a callback stops
+        it."""
         time = perf_counter()
         if self._verbose > 1 or (self._verbose and time - self._last >= _EVERY):
             self._last = time
-            _say(line(time))
+            _print_line(line(time))
         task = self._root.subcontext(name)
         task.call_on_fit_task_begin(estimator=self._estimator)
         return bool(task.call_on_fit_task_end(estimator=self._estimator))
 
 
-def _items(estimator, comparisons, timed):
+def _describe_items(estimator, comparisons, timed):
     """Say in words how many items there are; versions of one id count as one item."""
     rows, place = comparisons.items, estimator.id_column
     if timed:
@@ -151,12 +154,13 @@ def _items(estimator, comparisons, timed):
     return f"{n} items" + (f" in {len(rows)} versions" if n < len(rows) else "")
 
 
-def _counted(names):
+def _describe_names(names):
     """Return names of hyperparameters in words, those of one array once, with their number."""
     several = Counter(name.partition("[")[0] for name in names)
     return ", ".join(f"{name} ({n})" if n > 1 else name for name, n in several.items())
 
 
-def _say(line):
+def _print_line(line):
+    """Write a line to standard output at once."""
     sys.stdout.write(f"[skpref] {line}\n")
     sys.stdout.flush()

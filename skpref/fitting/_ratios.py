@@ -98,21 +98,22 @@ class Ratios:
         ratios = np.where(self.linear, ratios, theta - self.powers * log_deviation)
         return np.where(self.powers == 0.0, theta, ratios)
 
-    def _unlimited(self, at):
+    def _theta_without_bounds(self, at):
+        """Return the hyperparameters of coordinates, whatever their bounds."""
         log_deviation = self._log_deviation(at)
         theta = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
         return np.where(self.powers == 0.0, at, theta)
 
     def back(self, at: Array) -> Array:
         """Return the hyperparameters of coordinates, kept within their bounds."""
-        theta = at if self.noise is None else self._unlimited(at)
+        theta = at if self.noise is None else self._theta_without_bounds(at)
         return np.clip(theta, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, at: Array, gradient: Array) -> Array:
         """Return the gradient in the coordinates, of that in the hyperparameters there."""
         if self.noise is None:
             return gradient
-        theta = self._unlimited(at)
+        theta = self._theta_without_bounds(at)
         moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
         slopes = np.where(moves | (self.powers == 0.0), gradient, 0.0)
         along = np.where(self.linear, theta, 1.0) * self.powers / self.noise_power

@@ -40,7 +40,7 @@ CAVITY_ERROR = 3.0
 Kinds: TypeAlias = NDArray[np.bool_]
 
 
-def _turned(kind: Any) -> Any:
+def _turn_kind(kind: Any) -> Any:
     """Return the column of a kind of judge where the judge is turned round."""
     return np.array([1, 0, 2])[kind]
 
@@ -82,12 +82,12 @@ class Reading(NamedTuple):
     @property
     def key(self) -> bytes:
         """Return bytes that differ between readings."""
-        return _key(self.kinds, self.likely_kinds)
+        return _encode_kinds(self.kinds, self.likely_kinds)
 
     def turned(self, judges: NDArray[np.intp]) -> Kinds:
         """Return the kinds where some judges are turned round."""
         kinds = self.kinds.copy()
-        kinds[judges] = kinds[judges][:, _turned([0, 1, 2])]
+        kinds[judges] = kinds[judges][:, _turn_kind([0, 1, 2])]
         return kinds
 
     def turning_gains(self, log_shares: Array, is_random: bool) -> Array:
@@ -96,8 +96,8 @@ class Reading(NamedTuple):
         ``is_random``: judges who answer at random stay as they are; else they are of no other kind.
         """
         with np.errstate(invalid="ignore"):  # a kind of no share
-            after = (self.log_masses - log_shares)[:, _turned([0, 1, 2])] + log_shares
-        possible = self.kinds[:, _turned([0, 1, 2])] & (log_shares > -np.inf)
+            after = (self.log_masses - log_shares)[:, _turn_kind([0, 1, 2])] + log_shares
+        possible = self.kinds[:, _turn_kind([0, 1, 2])] & (log_shares > -np.inf)
         possible[:, 2] &= is_random
         after = np.where(possible, after, -np.inf)
         before = np.where(self.kinds, self.log_masses, -np.inf)
@@ -124,7 +124,7 @@ class Reading(NamedTuple):
         likely_kind = int(masses.argmax())
         gains = self.log_masses[judge] - masses[likely_kind] + CAVITY_ERROR
         if likely_kind != 2:  # at random  # that is for `turns` to tell
-            gains[_turned(likely_kind)] = -np.inf
+            gains[_turn_kind(likely_kind)] = -np.inf
         gains[likely_kind] = -np.inf
         return np.asarray(gains)
 
@@ -159,7 +159,7 @@ def open_readings(
     if not np.array_equal(start, first.kinds):
         first = evaluate(start, first, judges[:0])
     readings, tried = {first.key: first}, {first.key}
-    best, waiting = first.log_weight, _changes(first, judges, log_shares)
+    best, waiting = first.log_weight, _propose_changes(first, judges, log_shares)
     for _ in range(MOST_READINGS):
         waiting = [each for each in waiting if each.key not in tried]
         if not waiting:
@@ -175,7 +175,7 @@ def open_readings(
         tried.add(reading.key)
         best = max(best, reading.log_weight)
         if reading.log_weight > best - DEPTH:
-            waiting += _changes(reading, judges, log_shares)
+            waiting += _propose_changes(reading, judges, log_shares)
     ordered = sorted(readings.values(), key=lambda each: -each.log_weight)
     return [each for each in ordered if each.log_weight >= best - DEPTH]
 
@@ -200,14 +200,14 @@ class _Change(NamedTuple):
     key: bytes
 
 
-def _changes(near, judges, log_shares):
-    """List the kinds to look at from a reading."""
+def _propose_changes(near, judges, log_shares):
+    """Return the changes of a reading's kinds that are to be evaluated, with estimates."""
     changes = []
 
     def add(kinds, turned, gain):
         likely = near.likely_kinds.copy()
-        likely[turned] = _turned(likely[turned])
-        key = _key(kinds, likely)
+        likely[turned] = _turn_kind(likely[turned])
+        key = _encode_kinds(kinds, likely)
         changes.append(_Change(kinds, near, turned, near.log_weight + float(gain), key))
 
     for judge in judges:
@@ -222,7 +222,7 @@ def _changes(near, judges, log_shares):
     return changes
 
 
-def _key(kinds, likely):
+def _encode_kinds(kinds, likely):
     """Encode who is of one kind for certain, and the likely kinds of the rest."""
     settled = kinds.sum(axis=1) == 1
     return np.where(settled, 3 + kinds.argmax(axis=1), likely).astype(np.int8).tobytes()

@@ -360,9 +360,9 @@ class ReliabilityLikelihood(NamedTuple):
         """
         some = law.weights > 0.0
         probable = law._replace(variances=law.variances[some], weights=law.weights[some])
-        weights = self._weights(probable, self._shares(law, kinds))
+        weights = self._point_weights(probable, self._kind_shares(law, kinds))
         if not np.isfinite(weights).all():  # a judge whom the probable variances do not allow
-            weights = self._weights(law, self._shares(law, kinds))
+            weights = self._point_weights(law, self._kind_shares(law, kinds))
         size = [np.exp(each.grid) for each in self.sides]
         width = [at * each.step for at, each in zip(size, self.sides, strict=True)]
         zero = np.zeros((len(weights), 1))
@@ -380,12 +380,14 @@ class ReliabilityLikelihood(NamedTuple):
             Whether each judge may be reliable, adversarial, or answer at random. The probability
             that they all are of these kinds is a factor of the result.
         """
-        by_judge = _log_evidence(self._kinds(law), self._shares(law, kinds)[:, None])
+        by_judge = _log_evidence(
+            self._log_evidence_by_kind(law), self._kind_shares(law, kinds)[:, None]
+        )
         return float(_log_sum(by_judge.sum(axis=0) + _log(weights), axis=0))
 
     def kind_log_masses(self, law: Law) -> Array:
         """Return the log of each kind's share times the answers' probability, (n_judges, 3)."""
-        masses = self._kinds(law) + _log(law.shares) + _log(law.weights)[:, None]
+        masses = self._log_evidence_by_kind(law) + _log(law.shares) + _log(law.weights)[:, None]
         return np.asarray(_log_sum(masses, axis=1))
 
     def log_sizes(self, law: Law, kinds: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -436,25 +438,27 @@ class ReliabilityLikelihood(NamedTuple):
         ndarray of shape (n_points,)
             It includes the log-probability of the others' answers.
         """
-        shares = self._shares(law, kinds)
+        shares = self._kind_shares(law, kinds)
         others = np.setdiff1d(np.arange(len(shares)), judges)
-        by_variance = _log_evidence(self._kinds(law)[others], shares[others][:, None]).sum(axis=0)
+        by_variance = _log_evidence(
+            self._log_evidence_by_kind(law)[others], shares[others][:, None]
+        ).sum(axis=0)
         squares = np.sum((log_sizes - np.log(law.median)) ** 2, axis=1)[:, None] / law.variances
         normal = -0.5 * (squares + len(judges) * np.log(2.0 * np.pi * law.variances))
         of_kinds = _log(shares[judges].sum(axis=1)).sum()
         return np.asarray(_log_sum(normal + by_variance + _log(weights), axis=1) + of_kinds)
 
-    def _shares(self, law, kinds):
+    def _kind_shares(self, law, kinds):
         """Return the shares of the kinds that each judge may be of, (n_judges, 3)."""
         shares = np.broadcast_to(law.shares, (len(self.random), 3))
         return shares if kinds is None else shares * kinds
 
-    def _weights(self, law, shares):
-        """Return probabilities of the points of both sides, and of answers at random."""
+    def _point_weights(self, law, shares):
+        """Return posterior probabilities of the points of both signs, and of reliability 0."""
         n_points = [each.grid.shape[1] for each in self.sides]
         weights = np.empty((len(self.random), sum(n_points) + 1))
-        for judges, masses in self._masses(law):
-            kinds, log_share = self._of_masses(judges, masses), _log(shares[judges])
+        for judges, masses in self._yield_log_masses(law):
+            kinds, log_share = self._log_evidence_of_masses(judges, masses), _log(shares[judges])
             every = _log_evidence(kinds, shares[judges][:, None])
             over = np.where(np.isfinite(every), -every, -np.inf)  # a variance of no probability
             over = over + _log(law.weights)
@@ -482,7 +486,7 @@ class ReliabilityLikelihood(NamedTuple):
         few = law._replace(variances=law.variances[some])
 
         def fit(away):
-            kinds = self._kinds(few._replace(median=law.median * np.exp(away)))
+            kinds = self._log_evidence_by_kind(few._replace(median=law.median * np.exp(away)))
             height = _log_evidence(kinds, law.shares).sum(axis=0) + _log(expected.weights[some])
             return float(_log_sum(height, axis=0))
 
@@ -503,7 +507,7 @@ class ReliabilityLikelihood(NamedTuple):
 
     def learned(self, law: Law, expected: Law) -> Law:
         """Learn the law's shares and the distribution of its variance, by EM; return the law."""
-        kinds = self._kinds(law)
+        kinds = self._log_evidence_by_kind(law)
         for _ in range(_EM):
             every = _log_evidence(kinds, law.shares)
             height = every.sum(axis=0) + _log(expected.weights)
@@ -516,19 +520,21 @@ class ReliabilityLikelihood(NamedTuple):
             law = law._replace(weights=weights, adversarial=float(share[1]), random=float(share[2]))
         return law
 
-    def _kinds(self, law):
+    def _log_evidence_by_kind(self, law):
         """Return log evidence if reliable, adversarial or random, (n_judges, n_variances, 3)."""
-        return np.concatenate([self._of_masses(*part) for part in self._masses(law)])
+        return np.concatenate(
+            [self._log_evidence_of_masses(*part) for part in self._yield_log_masses(law)]
+        )
 
-    def _masses(self, law):
-        """Yield judges, block by block, and of both sides the `GridLikelihood.log_masses`."""
+    def _yield_log_masses(self, law):
+        """Yield blocks of judges with log-likelihood plus log prior at the points of both signs."""
         width = self.sides[0].grid.shape[1] * len(law.variances)
         for judges in row_blocks(len(self.random), width):
             at = np.log(law.median), law.variances, judges
             yield judges, [each.log_masses(*at) for each in self.sides]
 
-    def _of_masses(self, judges, masses):
-        """Return the log evidence of `_kinds` for some judges."""
+    def _log_evidence_of_masses(self, judges, masses):
+        """Return the log evidence of each kind, by variance, for a block of judges."""
         by_kind = [_log_sum(each, axis=2) for each in masses]
         by_kind.append(np.broadcast_to(self.random[judges, None], by_kind[0].shape))
         return np.stack(by_kind, axis=-1)
@@ -649,12 +655,14 @@ class Cavities(NamedTuple):
         answers = problem.copies, problem.answers, problem.power
         if at is None or reliability is None:
             return cls(cav_mean, cav_var, *answers, tau, nu)
-        parts = _Quadratic.through(*problem.prior.margins_of(at, approximation, problem.likelihood))
+        parts = _Quadratic.from_three_moments(
+            *problem.prior.margins_of(at, approximation, problem.likelihood)
+        )
         parts = _Quadratic(*(part[problem.index] for part in parts))
         sign = problem.sign
         parts = parts._replace(mean=sign * parts.mean, beside=sign * parts.beside)
         own = reliability[np.asarray(problem.answers.judge)]
-        parts = parts.without(own, tau, nu)
+        parts = parts.remove_site(own, tau, nu)
         beside = parts.beside, parts.beside_variance, parts.covariance
         return cls(parts.mean, parts.variance, *answers, tau, nu, beside)
 
@@ -732,8 +740,10 @@ class _Quadratic(NamedTuple):
     beside_rest: Array
 
     @classmethod
-    def through(cls, plus: MarginMoments, minus: MarginMoments, twice: MarginMoments) -> Self:
-        """Return that of the moments at r = 1, −1 and 2; not 0, at which features vanish."""
+    def from_three_moments(
+        cls, plus: MarginMoments, minus: MarginMoments, twice: MarginMoments
+    ) -> Self:
+        """Return the quadratic through the margins' moments at reliabilities 1, −1 and 2."""
         covariance = 0.25 * (plus.variance - minus.variance)
         variance = np.maximum(twice.variance - plus.variance - 2.0 * covariance, 0.0) / 3.0
         beside = np.maximum(plus.variance - variance - 2.0 * covariance, 0.0)
@@ -750,8 +760,9 @@ class _Quadratic(NamedTuple):
             np.maximum(plus.rest - rest, 0.0),
         )
 
-    def without(self, r: Array, precision: Array, shift: Array) -> Self:
-        """Return that without a Gaussian site on r u + c, with the noise as a part of the rest."""
+    def remove_site(self, r: Array, precision: Array, shift: Array) -> Self:
+        """Return the quadratic without a Gaussian site on r u + c, with the noise added to the
+        variances."""
         u, c = r * self.variance + self.covariance, r * self.covariance + self.beside_variance
         share = np.maximum(1.0 - precision * (r * u + c), _LEAST_SHARE)
         step = (precision * (r * self.mean + self.beside) - shift) / share

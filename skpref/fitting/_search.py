@@ -180,10 +180,11 @@ class Objective:
         """Return the value at θ, with its gradient if asked for; raise where nothing is known."""
         value, gradient = self._evaluations.get(theta.tobytes(), (np.nan, None))
         if gradient is None or not eval_gradient:
-            value, gradient = self._monitored(theta, eval_gradient)
+            value, gradient = self._evaluate_and_report(theta, eval_gradient)
         return (value, gradient.copy()) if eval_gradient else value
 
-    def _monitored(self, theta, eval_gradient):
+    def _evaluate_and_report(self, theta, eval_gradient):
+        """Evaluate at θ, keep the best, and tell the monitor; return value and gradient."""
         began = perf_counter()
         self._number += 1
         try:
@@ -205,6 +206,7 @@ class Objective:
         return value, gradient
 
     def _evaluate(self, theta, eval_gradient):
+        """Return minus log posterior, its gradient, and whether the engine came near its end."""
         evaluation = self._model.at(theta).evaluate(
             self._comparisons, self._state, engine=self._engine, eval_gradient=eval_gradient
         )
@@ -281,7 +283,7 @@ def learn(
     monitors = [monitor if here else None] + [None] * search.n_restarts
     # A pair, as joblib's dask backend gives large arrays to one worker, with which they are lost.
     ends = Parallel(n_jobs=search.n_jobs)(
-        delayed(_search)(model, comparisons, search, (theta, k == 0), start, each)
+        delayed(_search_from)(model, comparisons, search, (theta, k == 0), start, each)
         for k, (theta, each) in enumerate(zip(starts, monitors, strict=True))
     )
     end = min(
@@ -295,17 +297,17 @@ def learn(
     return Learned(model.at(end.best.theta), end.best.state)
 
 
-def _search(model, comparisons, search, begin, start, monitor):
-    """Return the end of one search; None if a restart cannot be evaluated."""
+def _search_from(model, comparisons, search, begin, start, monitor):
+    """Search from one start; return its end, None if a restart cannot be evaluated."""
     theta, is_first = begin
     objective = Objective(model, comparisons, start, monitor)
     try:
         # Here too, as this may be another process than that of the fit.
         with blas_threads(model.evidence_engine.matrix_size(comparisons)):
             if callable(search.optimizer):
-                return _optimized(model, objective, search.optimizer, theta)
+                return _run_user_optimizer(model, objective, search.optimizer, theta)
             if is_first and search.uses_design:
-                theta = _best_of_design(model, comparisons, search, theta)
+                theta = _choose_start(model, comparisons, search, theta)
             warning = _descend_to_end(model, objective, search, theta)
     except StopSearch:
         warning = ""
@@ -319,7 +321,7 @@ def _search(model, comparisons, search, begin, start, monitor):
     return _End(objective.best, warning)
 
 
-def _optimized(model, objective, optimizer, begin):
+def _run_user_optimizer(model, objective, optimizer, begin):
     """Return the end of a user's optimizer; raise ValueError unless it is a point and a value."""
     result = optimizer(obj_func=objective, initial_theta=begin, bounds=model.bounds)
     try:
@@ -390,6 +392,7 @@ def _descend(model, objective, search, theta, max_iter):
 
 
 def _ratios_at(model, theta):
+    """Return the coordinates of the search around θ."""
     return Ratios.at(theta, model.powers, model.linear, model.bounds, model.noise_index)
 
 
@@ -406,8 +409,8 @@ def _steepest_slope(model, best):
 # -- the design of starts --------------------------------------------------------------------------
 
 
-def _best_of_design(model, comparisons, search, begin):
-    """Return hyperparameters near the best top of the evidence, as some of the answers have it."""
+def _choose_start(model, comparisons, search, begin):
+    """Descend from a design of starts on some of the answers; return the best hyperparameters."""
     size = search.n_design_answers
     if model.rule.through_time:  # chains of all take no longer than matrices of some hundred
         size //= 4
@@ -497,13 +500,13 @@ def design(model: Model, items: Array, search: Search) -> list[Array]:
                 variance = utility_variance(theta)
                 before = utility_variance(begin) + np.exp(2.0 * begin[noise] / powers[noise])
                 growth = np.log((1.0 + search.noise_share) * variance / before)
-                theta = _rescaled(theta, 0.5 * of_likelihood * growth, model.linear)
+                theta = _rescale_theta(theta, 0.5 * of_likelihood * growth, model.linear)
                 theta[noise] = 0.5 * powers[noise] * np.log(search.noise_share * variance)
             starts.append(np.clip(theta, *bounds.T))
     return list(np.unique(starts, axis=0))
 
 
-def _rescaled(theta, log_factors, linear):
+def _rescale_theta(theta, log_factors, linear):
     """Return hyperparameters times factors, where they are numbers or logarithms."""
     return np.where(linear, theta * np.exp(log_factors), theta + log_factors)
 

@@ -227,7 +227,7 @@ def check_kernel(kernel: Kernel, items: NDArray[np.float64]) -> None:
 
 def _refuse_times_in(kernel: Kernel, column: int) -> None:
     """Raise ValueError if a kernel to which a drift is added names the column of the times."""
-    if _names(kernel, column):
+    if _names_column(kernel, column):
         raise ValueError(
             f"The kernel {kernel} sees column {column}, the time, as kernel_ of a model fitted "
             "with drift= does; drift= adds a part of the time to a kernel of the items alone. "
@@ -281,8 +281,9 @@ def make_model(estimator, settings: Settings, training: Training) -> Model:
     return with_affordable_prior(comparisons, model)
 
 
-def _monotone_of(estimator, training: Training) -> Monotone | None:
-    """Return ``monotone=``, checked; raise ValueError beside answers that it is not for."""
+def _check_monotone_answers(estimator, training: Training) -> Monotone | None:
+    """Return ``monotone=``, checked; None without it; raise ValueError of answers that it cannot
+    take."""
     option, reader = getattr(estimator, "monotone", None), training.reader
     if option is None:
         return None
@@ -354,14 +355,14 @@ class _ModelDesign(NamedTuple):
         is_plain = reader.time is None and column is None
         static = comparisons if is_plain else comparisons.with_first_columns(reader.n_features)
         times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
-        names_groups = kernel is not None and column is not None and _names(kernel, column)
+        names_groups = kernel is not None and column is not None and _names_column(kernel, column)
         groups = None if names_groups else column  # those whose effects come by themselves
-        _check_circles(kernel, settings.engine, training)
+        _check_intransitive_kernel(kernel, settings.engine, training)
         if kernel is not None:
             drifts = times is not None and times.drift is not None
             is_apart = drifts or groups is not None
             kernel = _checked_kernel(kernel, training, (static if is_apart else comparisons).items)
-        biases, shared, utility = _biases_of(estimator, settings, training, kernel)
+        biases, shared, utility = _split_biases(estimator, settings, training, kernel)
         n_columns, unit, effects = comparisons.items.shape[1], 1.0, None
         if names_groups:
             _check_named_groups(kernel, column, n_columns, biases)
@@ -369,7 +370,7 @@ class _ModelDesign(NamedTuple):
             unit = 1.0 if kernel is None else mean_variance(kernel, static.items)
             effects = group_effects(groups, n_columns - groups, reader.id_column, unit)
         of_order = None if times is None else times.walk_of_order(estimator, comparisons, kernel)
-        monotone = _monotone_of(estimator, training)
+        monotone = _check_monotone_answers(estimator, training)
         own = utility, names_groups, biases, shared, effects, unit, of_order, monotone
         return cls(estimator, settings, training, static, times, *own)
 
@@ -418,7 +419,7 @@ class _ModelDesign(NamedTuple):
         if self.times is not None:
             return self.times.beside(kernel, id_column)
         column = self.training.comparisons.group_column
-        if column is not None and not self.names_groups and _sees(kernel, column):
+        if column is not None and not self.names_groups and _sees_last_column(kernel, column):
             kernel = OnColumns(kernel, list(range(column)))
         return kernel
 
@@ -440,7 +441,7 @@ class _ModelDesign(NamedTuple):
         """Return the kernel of the utility with the effects of judges and of groups."""
         first = self.training.comparisons.order_column
         if self.of_order is not None and first is not None:
-            if _sees(utility, first):
+            if _sees_last_column(utility, first):
                 utility = OnColumns(utility, list(range(first)))
             return Padded(utility + self.of_order, first, [0.0])
         if not self.biases:
@@ -461,7 +462,7 @@ class _ModelDesign(NamedTuple):
         if kernel is not None:
             # Effects of pairs have an exact prior alone.
             has_circles = check_pair_effects(self.estimator.kernel, None)
-            names = has_circles or _names_alone(kernel, comparisons.items)
+            names = has_circles or _sees_names_alone(kernel, comparisons.items)
         has_terms = self.biases or self.of_order is not None
         if self.drifts or has_terms or comparisons.group_column is not None:
             kernel = self.whole_kernel(self.utility_kernel(self.is_learned))
@@ -473,7 +474,7 @@ class _ModelDesign(NamedTuple):
     ) -> tuple[Hyperprior, ...]:
         """Return the densities of the hyperparameters of the utility's and the whole kernel."""
         id_column, times = self.training.reader.id_column, self.times
-        static_part = _stays(utility) if self.drifts else utility
+        static_part = _static_part(utility) if self.drifts else utility
         of_variances: tuple[Hyperprior, ...] = ()
         has_ids = id_column is not None or (self.drifts and not self.has_features)
         if self.user_kernel is None and has_ids:
@@ -519,7 +520,9 @@ def _check_named_groups(kernel, column, n_columns, biases):
         )
 
 
-def _check_circles(kernel: Kernel | None, engine: Engine | None, training: Training) -> None:
+def _check_intransitive_kernel(
+    kernel: Kernel | None, engine: Engine | None, training: Training
+) -> None:
     """Raise ValueError of effects of pairs that the engine or the answers do not allow."""
     if kernel is None or not check_pair_effects(kernel, engine):
         return
@@ -539,20 +542,21 @@ def _checked_kernel(kernel: Kernel, training: Training, own_items: Array) -> Ker
     return with_centred_linear_terms(clone(kernel), own_items)
 
 
-def _judge_prior(estimator):
+def _checked_judge_prior(estimator):
+    """Return the estimator's prior of judges, checked, or the default."""
     prior = getattr(estimator, "judge_prior", None)
     return check_judge_prior(prior, estimator.optimizer is not None)
 
 
 def _bias_variances(estimator):
     """Return variances of judges' own slopes, None if there are none, and of own order effects."""
-    prior = _judge_prior(estimator)
+    prior = _checked_judge_prior(estimator)
     control = ConstantKernel(prior.control_variance, prior.control_variance_bounds)
     order = ConstantKernel(prior.start_of_order, prior.order_variance_bounds)
     return control if prior.control_variance else None, order
 
 
-def _biases_of(
+def _split_biases(
     estimator, settings: Settings, training: Training, user_kernel: Kernel | None
 ) -> tuple[Biases, Kernel | None, Kernel | None]:
     """Return the judges' own effects, the kernel of controls for all, and the kernel of the rest.
@@ -568,7 +572,11 @@ def _biases_of(
     engine, timed = settings.engine, training.reader.time is not None
     if engine.prior_rule.through_time if engine is not None else timed:
         return none, None, user_kernel
-    prior, reader, items = _judge_prior(estimator), training.reader, training.comparisons.items
+    prior, reader, items = (
+        _checked_judge_prior(estimator),
+        training.reader,
+        training.comparisons.items,
+    )
     columns, shared = within_ids(items[:, : reader.n_features], reader.id_column), None
     controls = columns
     if user_kernel is None and columns:
@@ -668,14 +676,14 @@ class _Times(NamedTuple):
             width = len(kernel.positions()[0])
             column = self.column - kernel.n_beside
             stays = kernel.kernel
-            if _sees(stays, column):
+            if _sees_last_column(stays, column):
                 stays = OnColumns(stays, list(range(column)))
             who = list(range(width))
             inner = drifting(stays, self.drift, who, column, self.spread, self.unit, self.starts)
             return Teams(inner, kernel.members, kernel.weights)
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
-        if _sees(kernel, self.column):
+        if _sees_last_column(kernel, self.column):
             kernel = OnColumns(kernel, every)
         of_times = self.column, self.spread, self.unit, self.starts
         return drifting(kernel, self.drift, who, *of_times)
@@ -699,23 +707,24 @@ def _mean_variance(kernel, items):
     return mean_variance(kernel.kernel, rows[shares != 0.0])
 
 
-def _stays(kernel):
+def _static_part(kernel):
     """Return the part of a kernel with a drift that does not change with time."""
     return kernel.kernel.k1 if type(kernel) is Teams else kernel.k1
 
 
-def _names_alone(kernel, items):
+def _sees_names_alone(kernel, items):
+    """Tell whether a kernel sees who items are, and nothing that is measured."""
     named, measured = seen_columns(kernel, items.shape[1])
     return bool(named) and not measured
 
 
-def _names(kernel, column):
+def _names_column(kernel, column):
     """Tell whether a kernel names a column itself."""
     inner = kernel.kernel if isinstance(kernel, Padded) else kernel
     return column in set().union(*seen_columns(inner, 0))
 
 
-def _sees(kernel, column):
+def _sees_last_column(kernel, column):
     """Tell whether the last column matters to a kernel."""
     return any(column in columns for columns in seen_columns(kernel, column + 1))
 

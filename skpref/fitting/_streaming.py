@@ -122,7 +122,7 @@ class Sample(NamedTuple):
     def of(cls, comparisons: Comparisons, size: int) -> Self:
         """Draw a sample of at most this size."""
         n = len(comparisons.positions)
-        return cls(_drawn(comparisons, min(n, size), n), n)
+        return cls(_draw_answers(comparisons, min(n, size), n), n)
 
     def further(self, comparisons: Comparisons, size: int) -> Self:
         """Draw a sample of the answers so far and of these."""
@@ -131,7 +131,10 @@ class Sample(NamedTuple):
         n = min(n_answers, size)
         n_old = np.random.default_rng((1, n_answers)).hypergeometric(self.seen, n_new, n)
         n_old = max(min(n_old, len(self.answers.positions)), n - n_new)
-        old, new = _drawn(self.answers, n_old, n_answers), _drawn(comparisons, n - n_old, n_answers)
+        old, new = (
+            _draw_answers(self.answers, n_old, n_answers),
+            _draw_answers(comparisons, n - n_old, n_answers),
+        )
         return type(self)(old.joined(new), n_answers)
 
 
@@ -158,7 +161,7 @@ class Stream(NamedTuple):
 def new_stream(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
     """Make the stream that goes on from a fit."""
     sample = Sample.of(fitted.comparisons, capacity(n_learning_answers))
-    return Stream(_weights(fitted), _covered(fitted), sample, sample.seen)
+    return Stream(_fitted_weights(fitted), _residual_share_limit(fitted), sample, sample.seen)
 
 
 def capacity(n_learning_answers: int | str | None) -> int:
@@ -296,27 +299,31 @@ def fit_further(
     if fit is not None and sample.seen >= 2 * before.renewed:
         if sample.complete:
             fresh = fit(sample.answers, None)
-            stream = Stream(_weights(fresh), _covered(fresh), sample, sample.seen)
+            stream = Stream(
+                _fitted_weights(fresh), _residual_share_limit(fresh), sample, sample.seen
+            )
             return Piece(fresh, stream)
-        points = _chosen_again(sample.answers, model, before.unseen) if movable else None
+        points = _choose_points(sample.answers, model, before.unseen) if movable else None
         fresh = fit(sample.answers, points)
-        ends = [(each.kernel, _rule(each).points) for each in (model, fresh.model)]
+        ends = [(each.kernel, _inducing_rule(each).points) for each in (model, fresh.model)]
         weights, model = carried(before.weights, *ends), fresh.model
-        before = Stream(weights, _covered(fresh), sample, sample.seen)
+        before = Stream(weights, _residual_share_limit(fresh), sample, sample.seen)
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     with blas_threads(model.engine.matrix_size(comparisons)):
         if movable:
             model = at_points(model, grown(comparisons.items, model, before.unseen))
-        prior = _rule(model).prior(model.kernel, comparisons, model.likelihood)
+        prior = _inducing_rule(model).prior(model.kernel, comparisons, model.likelihood)
         problem = Problem(prior, comparisons, model.likelihood)
-        result = model.engine.run_after(problem, before.weights.wider(len(_rule(model).points)))
+        result = model.engine.run_after(
+            problem, before.weights.wider(len(_inducing_rule(model).points))
+        )
     if not result.converged:
         warn_not_converged(result, model.engine, model.engine)
     fitted = Fitted(comparisons, model, Evaluation(problem, result, None), result)
-    return Piece(fitted, before._replace(weights=_weights(fitted), sample=sample))
+    return Piece(fitted, before._replace(weights=_fitted_weights(fitted), sample=sample))
 
 
-def _drawn(comparisons, size, n_answers):
+def _draw_answers(comparisons, size, n_answers):
     """Return a random part of the answers, the same one every time."""
     n = len(comparisons.positions)
     if size >= n:
@@ -324,52 +331,54 @@ def _drawn(comparisons, size, n_answers):
     return comparisons.part(np.sort(np.random.default_rng((0, n_answers)).permutation(n)[:size]))
 
 
-def _weights(fitted):
+def _fitted_weights(fitted):
+    """Return the weights of the inducing points of a fit."""
     sites = fitted.approximation.sites
     return Weights(sites.precision, sites.shift)
 
 
-def _covered(fitted):
-    """Return the residual share of prior variance of nearly all items of these points."""
-    items, model = _some(fitted.comparisons.items), fitted.model
-    shares = unexplained_share(model.kernel, items, _rule(model).points)
+def _residual_share_limit(fitted):
+    """Return the residual share of prior variance that most items of a fit stay below, clipped."""
+    items, model = _spread_subset(fitted.comparisons.items), fitted.model
+    shares = unexplained_share(model.kernel, items, _inducing_rule(model).points)
     return float(np.clip(np.quantile(shares, _COVERED), *_UNSEEN))
 
 
-def _chosen_again(sample, model, unseen):
+def _choose_points(sample, model, unseen):
     """Return the inducing points, or others that explain much more of a sample's items.
 
     Any move of points loses something of what was told.
     """
-    items, kernel = _some(sample.items), model.kernel
+    items, kernel = _spread_subset(sample.items), model.kernel
     stay = grown(items, model, unseen)
-    moved = _rule(at_points(model, None).prepare(sample, 0)).points
+    moved = _inducing_rule(at_points(model, None).prepare(sample, 0)).points
     shares = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
     if shares[1] > _WORTH * shares[0]:
         return stay
-    return grown(_rule(model).points, at_points(model, moved), unseen)
+    return grown(_inducing_rule(model).points, at_points(model, moved), unseen)
 
 
-def _rule(model: Model) -> InducingPoints:
+def _inducing_rule(model: Model) -> InducingPoints:
+    """Return the model's rule of inducing points."""
     return cast(InducingPoints, model.rule)
 
 
 def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
     """Return the model with these inducing points."""
-    return replace(model, prepared=replace(_rule(model), Z=Z))
+    return replace(model, prepared=replace(_inducing_rule(model), Z=Z))
 
 
 def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
     """Return the inducing points, followed by further items that they do not explain."""
-    Z, kernel = _rule(model).points, model.kernel
+    Z, kernel = _inducing_rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
-    room = _GROWTH * _rule(model).n - len(Z)
+    room = _GROWTH * _inducing_rule(model).n - len(Z)
     if named and not measured:
         room = len(items)
     elif (spanning := spanning_items(items, kernel)) is not None:  # each new feature counts
         unseen, items = _NEW, spanning
     else:
-        items = _some(items)
+        items = _spread_subset(items)
     if room <= 0:
         return Z
     least = unseen * float(np.max(kernel.diag(items)))
@@ -377,7 +386,7 @@ def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np
     return np.concatenate([Z, items[order[: min(factor.shape[1], room)]]])
 
 
-def _some(items):
+def _spread_subset(items):
     """Return items, spread-out ones if they are many."""
     if len(items) <= _CANDIDATES:
         return items

@@ -420,7 +420,8 @@ class SiteRows:
         self.shared = np.where(self.answers.kind == INEQUALITY, 0.0, self.copies)
 
     def _split_joint_answers(self, problem, tol):
-        """Split joint answers into those with one site each, and those with a site an inequality."""
+        """Split joint answers into those with one site each, and those with a site an
+        inequality."""
         margins = problem.rows.margins
         part = np.flatnonzero(problem.rows.kind == INEQUALITY)
         row = part[np.argsort(problem.index[part])]  # joint margins have one row each

@@ -155,17 +155,17 @@ class SiteRemoval:
         The cavities of GPML (3.56), on all margins of a joint answer at once.
         """
         conditioned = self._approximation.conditioned
-        mean, variance, rest = self._moments(conditioned)
+        mean, variance, rest = self._margin_moments(conditioned)
         some = self._of_duels
         sites = self._sites.precision[some], self._sites.shift[some]
         cavity = cavity_moments((mean[self._duels], variance[self._duels]), sites)
-        forecast = self._forecast(mean, variance + rest)
+        forecast = self._start_forecast(mean, variance + rest)
         at = self._duels
         forecast.mean[at], forecast.variance[at] = cavity.mean, cavity.variance + rest[at]
-        self._add_duels(forecast, at)
+        self._set_duel_densities(forecast, at)
         for block, site in zip(self._blocks, self._noiseless, strict=True):
             inside = block.cavity(conditioned, site)
-            self._add_block(forecast, block, inside.mean, inside.covariance)
+            self._set_joint_densities(forecast, block, inside.mean, inside.covariance)
         return self._add_utility_mean(forecast)
 
     def without(self, removed: Array) -> AnswerForecast:
@@ -179,35 +179,37 @@ class SiteRemoval:
         problem = self._problem
         kept = np.maximum(1.0 - removed / problem.counts, NEGLIGIBLE)
         sites = self._sites
-        conditioned, noiseless = self._conditioned(sites, kept)
+        conditioned, noiseless = self._condition_on_shares(sites, kept)
         for _ in range(_SWEEPS):
             with np.errstate(all="ignore"):
-                sites = self._swept(sites, conditioned, noiseless, kept)
-            conditioned, noiseless = self._conditioned(sites, kept)
-        mean, variance, rest = self._moments(conditioned.root if self._by_points else conditioned)
-        forecast = self._forecast(mean, variance + rest)
-        self._add_duels(forecast, self._duels[removed[self._duels] > 0.0])
+                sites = self._sweep_remaining_sites(sites, conditioned, noiseless, kept)
+            conditioned, noiseless = self._condition_on_shares(sites, kept)
+        mean, variance, rest = self._margin_moments(
+            conditioned.root if self._by_points else conditioned
+        )
+        forecast = self._start_forecast(mean, variance + rest)
+        self._set_duel_densities(forecast, self._duels[removed[self._duels] > 0.0])
         for block in self._blocks:
             if np.any(removed[block.row[:, 0]] > 0.0):
                 centre = conditioned.mean[block.block.margin]
-                self._add_block(forecast, block, centre, conditioned.joint[block.number])
+                self._set_joint_densities(forecast, block, centre, conditioned.joint[block.number])
         forecast.log_density[problem.rows.answer[removed <= 0.0]] = np.nan
         return self._add_utility_mean(forecast)
 
-    def _conditioned(self, sites, kept):
+    def _condition_on_shares(self, sites, share_kept):
         """Return the margins given shares of the sites, and the sites of joint answers."""
-        own = kept[self._rows.single]
+        own = share_kept[self._rows.single]
         single = sites._replace(precision=own * sites.precision, shift=own * sites.shift)
         every, noiseless = self._rows.noiseless_sites(sites), []
         for block, site in zip(self._blocks, every, strict=True):
-            share = kept[block.row[:, 0]]
+            share = share_kept[block.row[:, 0]]
             root = np.sqrt(share)[:, None, None] * site.root
             noiseless.append(site._replace(root=root, shift=share[:, None] * site.shift))
         precision, shift = self._rows.margin_sites(single, noiseless)
         return self._problem.prior.condition(precision, shift), every
 
-    def _swept(self, sites, conditioned, noiseless, kept):
-        """Return the sites after one more sweep of the engine, but for those that are removed."""
+    def _sweep_remaining_sites(self, sites, conditioned, noiseless, share_kept):
+        """Return the sites after one more sweep of the engine; those that are removed stay."""
         rows, problem = self._rows, self._problem
         before = sites.precision, sites.shift
         if isinstance(self._engine, EP):
@@ -218,7 +220,9 @@ class SiteRemoval:
             moments = conditioned.root if self._by_points else conditioned
             at = self._approximation._replace(conditioned=moments)
             target = self._engine.row_sites(problem, at)
-        stays = (kept[rows.single] <= NEGLIGIBLE) | ~((target[0] >= 0.0) & np.isfinite(target[1]))
+        stays = (share_kept[rows.single] <= NEGLIGIBLE) | ~(
+            (target[0] >= 0.0) & np.isfinite(target[1])
+        )
         pairs = zip(before, target, strict=True)
         precision, shift = (np.where(stays, old, new) for old, new in pairs)
         roots, shifts = [], []
@@ -226,7 +230,7 @@ class SiteRemoval:
             rows.whole, sites.roots, sites.shifts, noiseless, strict=False
         ):
             joint = block.update(conditioned, root, own, site)
-            stays = kept[block.row[:, 0]] <= NEGLIGIBLE
+            stays = share_kept[block.row[:, 0]] <= NEGLIGIBLE
             stays |= ~np.isfinite(joint.root).all(axis=(1, 2))
             roots.append(np.where(stays[:, None, None], root, joint.root))
             shifts.append(np.where(stays[:, None], own, joint.shift))
@@ -234,35 +238,38 @@ class SiteRemoval:
 
     @property
     def _blocks(self):
+        """Return the joint answers by size, those with one site before those with several."""
         return [*self._rows.whole, *self._rows.parts]
 
-    def _moments(self, conditioned):
+    def _margin_moments(self, conditioned):
         """Return mean, variance and FITC residual variance of each row's margin."""
         problem = self._problem
         margins = problem.prior.under(conditioned)
         at = problem.index
         return problem.oriented(margins.mean), margins.variance[at], margins.rest[at]
 
-    def _forecast(self, mean, variance):
+    def _start_forecast(self, mean, variance):
+        """Return a forecast with these moments of the rows, and no log densities so far."""
         n_answers = int(self._problem.rows.answer.max(initial=-1)) + 1
         return AnswerForecast(np.full(n_answers, np.nan), mean.copy(), variance.copy())
 
     def _add_utility_mean(self, forecast):
-        """Return the forecast with the prior mean of each margin added, by measured values."""
+        """Return the forecast with the prior means of utilities, known by measured values,
+        added."""
         mean, rows = self._problem.prior.utility_mean, self._problem.rows
         if mean is None:
             return forecast
         return forecast._replace(mean=forecast.mean + mean[rows.first] - mean[rows.second])
 
-    def _add_duels(self, forecast, rows):
-        """Set the log densities of duels and ties by the moments of their margins."""
+    def _set_duel_densities(self, forecast, rows):
+        """Set, in place, the log densities of duels and ties by the moments of their margins."""
         problem = self._problem
         forecast.log_density[problem.rows.answer[rows]] = problem.likelihood.log_normaliser(
             forecast.mean[rows], forecast.variance[rows], problem.answers.take(rows)
         )
 
-    def _add_block(self, forecast, block, mean, covariance):
-        """Set moments and log densities of joint answers."""
+    def _set_joint_densities(self, forecast, block, mean, covariance):
+        """Set, in place, moments and log densities of joint answers of one size."""
         forecast.mean[block.row] = mean
         forecast.variance[block.row] = np.einsum("bii->bi", covariance)
         answer = self._problem.rows.answer[block.row[:, 0]]

@@ -66,7 +66,7 @@ class AnswerEngine(Engine):
 
     def matrix_size(self, comparisons: Comparisons) -> int:
         """Return the side of the covariance of the margins of single answers."""
-        if self._margins_at_once(comparisons):
+        if self._draws_margins_directly(comparisons):
             return super().matrix_size(comparisons)
         return comparisons.n_singles
 
@@ -74,17 +74,19 @@ class AnswerEngine(Engine):
         """Return the number of draws of all chains that are held at once."""
         return 1
 
-    def _margins_at_once(self, comparisons):
-        """Tell whether draws are of the margins from the start, without their noisy covariance."""
+    def _draws_margins_directly(self, comparisons):
+        """Tell whether draws are of the margins without noise from the start."""
         return False
 
-    def _bytes_on_answers(self, n_answers):
+    def _walls_bytes(self, n_answers):
+        """Return the bytes that draws of the noisy margins of so many answers take."""
         return 8.0 * n_answers * (_SQUARES * n_answers + _COPIES * self._draws_held())
 
     def _check_memory(self, comparisons):
+        """Raise MemoryError if the draws of these answers' margins do not fit."""
         n_answers, n_draws = comparisons.n_singles, self._draws_held()
-        n_bytes = self._bytes_on_answers(n_answers)
-        if self._margins_at_once(comparisons):
+        n_bytes = self._walls_bytes(n_answers)
+        if self._draws_margins_directly(comparisons):
             n_margins = len(comparisons.rows.margins.first)
             held = _SQUARES * n_margins * min(n_margins, len(comparisons.items))
             held += n_draws * (3.0 * n_answers + _COPIES * len(comparisons.rows))
@@ -165,9 +167,9 @@ class SampledEngine(AnswerEngine):
         noisy = NoisyMargins(problem)
         budget = Budget(self.max_work * WORK_UNIT)
         drawn = None
-        at_once = self._margins_at_once(problem.comparisons)
+        at_once = self._draws_margins_directly(problem.comparisons)
         if not (at_once or self._walls_cost_more(problem, gaussian)):
-            drawn = self._draw_on_answers(problem, noisy, gaussian, start, rng, budget)
+            drawn = self._draw_noisy_margins(problem, noisy, gaussian, start, rng, budget)
         if drawn is None:
             drawn = self._draw_by_fallback(problem, noisy, gaussian, start, rng, budget)
         self._warn_of_chains(drawn, problem.rows.joint)
@@ -195,17 +197,19 @@ class SampledEngine(AnswerEngine):
         return clone(self).set_params(draws=draws, chains=chains)
 
     @property
-    def _shape(self):
-        """Number of chains, and of draws of each."""
+    def _chain_shape(self):
+        """Return the number of chains, and of draws of each."""
         chains = min(self.chains, self.draws)
         return chains, -(-self.draws // chains)
 
     def _draws_held(self):
-        return self._shape[0] * self._shape[1]
+        """Return the number of draws of all chains, rounded up."""
+        return self._chain_shape[0] * self._chain_shape[1]
 
-    def _draw_on_answers(self, problem, noisy, gaussian, start, rng, budget):
-        """Return draws of the noisy margins by ``_sample``; None: `_draw_by_fallback` draws."""
-        chains, per_chain = self._shape
+    def _draw_noisy_margins(self, problem, noisy, gaussian, start, rng, budget):
+        """Return draws of the noisy margins by ``_sample``; None if burn-in rejected most of
+        them."""
+        chains, per_chain = self._chain_shape
         automatic = isinstance(self.burn_in, str)
         burn_in = self._first_burn_in[has_warm_start(start)] if automatic else int(self.burn_in)
         burn_in_engine = self._burn_in_engine(problem, gaussian)
@@ -224,16 +228,17 @@ class SampledEngine(AnswerEngine):
         if burn_in or burn_in_engine is not self:
             trial = answer_chains(burn_in_engine, state, keep=False).draw(max(burn_in, 1))
             if burn_in_engine is self:
-                self._check_moved(trial.rejected_share)
+                self._check_not_all_rejected(trial.rejected_share)
             elif trial.rejected_share > 0.5:
                 return None
             if burn_in:
                 state, burn_in = trial.state, trial.draws.shape[1]
         mixed = draw_until_mixed(answer_chains(self, state, keep=True).draw, per_chain, automatic)
-        return self._with_diagnostics(mixed, burn_in, self._name)
+        return self._diagnose_draws(mixed, burn_in, self._name)
 
-    def _draw_on_margins(self, problem, noisy, gaussian, start, rng, budget):
-        chains, per_chain = self._shape
+    def _draw_margins(self, problem, noisy, gaussian, start, rng, budget):
+        """Return draws of the noisy margins from chains of the margins without noise."""
+        chains, per_chain = self._chain_shape
         automatic = isinstance(self.burn_in, str)
         teacher = self.evidence_engine()
         if not teacher.capabilities.matches_moments:  # Laplace's Gaussian is far too narrow
@@ -249,10 +254,12 @@ class SampledEngine(AnswerEngine):
         mixed = draw_until_mixed(
             margin_chains.draw, per_chain, automatic and not margin_chains.stuck
         )
-        return self._with_diagnostics(mixed, ADAPTATION + max(more, 0), "margins")
+        return self._diagnose_draws(mixed, ADAPTATION + max(more, 0), "margins")
 
-    def _with_diagnostics(self, mixed, burn_in, method):
-        burn_in += mixed.discarded * self._shape[1]
+    def _diagnose_draws(self, mixed, burn_in, method):
+        """Return the last batch of draws with its diagnostics, None of fewer than 4 draws a
+        chain."""
+        burn_in += mixed.discarded * self._chain_shape[1]
         diagnostics = None
         if mixed.split is not None:
             chains = mixed.chains
@@ -262,10 +269,10 @@ class SampledEngine(AnswerEngine):
 
     def _draw_by_fallback(self, problem, noisy, gaussian, start, rng, budget):
         """Return draws by another way, where `_burn_in_engine` rejected much."""
-        return self._draw_on_margins(problem, noisy, gaussian, start, rng, budget)
+        return self._draw_margins(problem, noisy, gaussian, start, rng, budget)
 
-    def _check_moved(self, rejected_share):
-        """Raise ValueError if it is vain to go on after burn-in."""
+    def _check_not_all_rejected(self, rejected_share):
+        """Raise ValueError if every trajectory of burn-in was rejected."""
 
     # -- what a subclass defines of its sampler ------------------------------------------
 
@@ -299,8 +306,9 @@ class SampledEngine(AnswerEngine):
     # -- warnings ------------------------------------------------------------------------
 
     def _warn_of_chains(self, drawn, joint):
+        """Warn of chains that stopped early, were rejected often, or have not mixed."""
         chains, diagnostics = drawn.chains, drawn.diagnostics
-        n_done, n_requested = chains.draws.shape[1], self._shape[1]
+        n_done, n_requested = chains.draws.shape[1], self._chain_shape[1]
         if n_done < n_requested:
             warn(
                 f"The chains stopped after {n_done} of {n_requested} draws each, at max_work = "
@@ -319,6 +327,7 @@ class SampledEngine(AnswerEngine):
             )
 
     def _warn_of_mixing(self, drawn, joint):
+        """Warn of a large R̂ or of few effective draws, with a remedy."""
         diagnostics, most = drawn.diagnostics, rhat_limit(drawn.chains.judged.shape)
         worst, fewest = float(np.max(diagnostics.rhat)), float(np.min(diagnostics.ess_bulk))
         floor = min(_ENOUGH, 0.1 * diagnostics.n_draws)
@@ -475,10 +484,13 @@ class HMC(SampledEngine):
             )
         super().check(comparisons, likelihood)
 
-    def _cap(self, n_answers):
+    def _wall_cap(self, n_answers):
+        """Return the number of walls at which a trajectory is rejected."""
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
     def _burn_in_engine(self, problem, gaussian):
+        """Return the engine whose burn-in tells whether walls cost more than another way of
+        drawing."""
         n_answers, rows = problem.comparisons.n_singles, problem.rows
         if self.method != "auto" or not rows.basis.all():
             return self
@@ -487,16 +499,17 @@ class HMC(SampledEngine):
             walls = max(int(worth / wall_work(n_answers)), FEW_WALLS)
         else:
             walls = bearable_walls(problem, gaussian)
-        enough = walls >= self._cap(n_answers)
+        enough = walls >= self._wall_cap(n_answers)
         return self if enough else clone(self).set_params(max_walls=walls)
 
     def _draw_by_fallback(self, problem, noisy, gaussian, start, rng, budget):
+        """Return draws from the margins without noise, or of joint answers from sweeps of Gibbs."""
         if not problem.rows.joint:
             return super()._draw_by_fallback(problem, noisy, gaussian, start, rng, budget)
         sweeps = Gibbs(self.draws, self.chains, self.burn_in, self.evidence, thin=_THIN)
-        return sweeps._draw_on_answers(problem, noisy, gaussian, start, rng, budget)
+        return sweeps._draw_noisy_margins(problem, noisy, gaussian, start, rng, budget)
 
-    def _check_moved(self, rejected_share):
+    def _check_not_all_rejected(self, rejected_share):
         if rejected_share == 1.0 and self.max_walls is None:
             raise ValueError(
                 "HMC rejected every trajectory, as each met too many walls: these answers "
@@ -505,32 +518,38 @@ class HMC(SampledEngine):
             )
 
     def _sampler(self, covariance, lower, upper):
+        """Return the exact HMC sampler of a truncated normal with this covariance."""
         return HMCSampler(covariance, lower, upper)
 
     def _sample(self, sampler, state, n_draws, rng, keep=True):
-        return sampler.draw(state, n_draws, rng=rng, max_walls=self._cap(state.shape[1]))
+        """Return draws of trajectories that are rejected at the cap on walls."""
+        return sampler.draw(state, n_draws, rng=rng, max_walls=self._wall_cap(state.shape[1]))
 
-    def _margins_at_once(self, comparisons):
+    def _draws_margins_directly(self, comparisons):
         if self.method != "auto":
             return self.method == "margins"
         if comparisons.rows.joint:
             return False
-        return self._bytes_on_answers(comparisons.n_singles) > available_bytes()
+        return self._walls_bytes(comparisons.n_singles) > available_bytes()
 
     def _walls_cost_more(self, problem, gaussian):
+        """Tell whether draws of the margins without noise take less work than trajectories with
+        walls."""
         walls = None if self.method != "auto" else expected_walls(problem, gaussian)
         if walls is None:
             return False
         n_answers = problem.comparisons.n_singles
         once = float(n_answers) ** 3 / self._draws_held()  # a factor of the covariance
-        walls = min(walls, float(self._cap(n_answers)))
+        walls = min(walls, float(self._wall_cap(n_answers)))
         by_walls = once + float(n_answers) ** 2 + walls * wall_work(n_answers)
         return draw_work(problem, gaussian) < by_walls
 
     def _most_work(self, n_answers, keep):
-        return wall_work(n_answers) * (self._cap(n_answers) + 1.0)
+        """Return the multiplications of a trajectory that meets as many walls as are allowed."""
+        return wall_work(n_answers) * (self._wall_cap(n_answers) + 1.0)
 
     def _work_of(self, n_answers, draws, keep):
+        """Return the multiplications that trajectories took, by the walls that they met."""
         return wall_work(n_answers) * float(np.sum(draws.walls + 1.0))
 
 
@@ -611,13 +630,17 @@ class Gibbs(SampledEngine):
         super().check(comparisons, likelihood)
 
     def _sampler(self, covariance, lower, upper):
+        """Return the Gibbs sampler of a truncated normal with this covariance."""
         return partial(gibbs, covariance, lower=lower, upper=upper)
 
     def _sample(self, sampler, state, n_draws, rng, keep=True):
+        """Return draws, each after ``thin`` sweeps; with ``keep=False`` after one."""
         return sampler(state, n_draws, rng=rng, thin=self.thin if keep else 1)
 
     def _most_work(self, n_answers, keep):
+        """Return the multiplications of the sweeps of one draw of one chain."""
         return _SWEEP * (self.thin if keep else 1) * float(n_answers) ** 2
 
     def _work_of(self, n_answers, draws, keep):
+        """Return the multiplications of the sweeps that draws took."""
         return self._most_work(n_answers, keep) * draws.draws[..., 0].size

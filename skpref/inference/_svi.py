@@ -58,12 +58,12 @@ class InBatches:
     """
 
     def __init__(self, problem: Problem, answers: AnswerBatch, size: int):
-        self._problem, self._answers, self.size = problem, answers, size
+        self._problem, self._batches, self.size = problem, answers, size
 
     @property
     def prior(self) -> Inducing:
         """The prior of all margins."""
-        return self._answers.prior
+        return self._batches.prior
 
     def each(self, rng: np.random.Generator | None = None) -> Iterator[AnswerBatch]:
         """Yield batches that hold every row once, in random order if there is a generator."""
@@ -73,7 +73,7 @@ class InBatches:
             numbers = np.sort(order[k : k + self.size])
             used, part = take_rows_with_items(rows, numbers)
             batch_prior = Inducing(prior.kernel, prior.items[used], part.margins, prior.Z, prior)
-            yield self._answers.part(batch_prior, part, numbers)
+            yield self._batches.part(batch_prior, part, numbers)
 
     def evaluate(self, weights: Weights) -> BoundEvaluation:
         """Evaluate the bound and the target of all answers at q, without sites on the margins."""
@@ -81,11 +81,11 @@ class InBatches:
         evaluation = reduce(
             BoundEvaluation.plus, (batch.evaluate_alone(at) for batch in self.each())
         )
-        return evaluation.with_earlier_answers(self._answers.before)
+        return evaluation.with_earlier_answers(self._batches.before)
 
     def scaled(self, kernel: Kernel, factor: float) -> "InBatches":
         """Return the answers under a kernel that is ``factor`` times as large."""
-        return InBatches(self._problem, self._answers.scaled(kernel, factor), self.size)
+        return InBatches(self._problem, self._batches.scaled(kernel, factor), self.size)
 
 
 class Schedule(NamedTuple):
@@ -170,7 +170,9 @@ def ascend_stochastically(
             length = min((t + schedule.delay) ** -schedule.rate, 1.0)
             share = total / float(batch.counts.sum())
             inverse = 1.0 if precision_posterior is None else precision_posterior.mean
-            batch = batch if precision_posterior is None else _at_scale(batch, precision_posterior)
+            batch = (
+                batch if precision_posterior is None else _scale_batch(batch, precision_posterior)
+            )
             evaluation = batch.evaluate(weights)
             history.append(
                 share * evaluation.fit
@@ -193,7 +195,7 @@ def ascend_stochastically(
             mean.add(weights, 1.0 if precision_posterior is None else precision_posterior.mean)
         smoothed.append(level)
         end, inverse = mean.value
-        before, residual = residual, _distance(end, mean_target.weights_at(inverse))
+        before, residual = residual, _distance_in_deviations(end, mean_target.weights_at(inverse))
         falls = residual <= _FALLS * before
         watch = problem.watch
         stopped = watch is not None and watch(Pass(len(smoothed), level, residual))
@@ -201,7 +203,7 @@ def ascend_stochastically(
     return StochasticAscent(*last, stopped, history, smoothed)
 
 
-def _distance(weights, target):
+def _distance_in_deviations(weights, target):
     """Return the distance of a target in the deviations of q."""
     return BoundEvaluation(moments(weights), 0.0, target, {}).residual(weights, target)
 
@@ -214,6 +216,7 @@ class _Mean:
         self._gain, self._shift = np.zeros((m, m)), np.zeros(m)
 
     def add(self, weights, inverse, weight=1.0):
+        """Add weights under the kernel divided by ``inverse`` to the mean."""
         self._weight += weight
         self._inverse += weight * inverse
         self._gain += weight * inverse * weights.gain
@@ -231,13 +234,16 @@ class _Mean:
         return self.weights_at(inverse), inverse
 
 
-def _scale_bound(now, prior, m):
-    return 0.0 if now is None else now.bound(prior, m)
+def _scale_bound(scale_posterior, prior, m):
+    """Return what q(λ) adds to the bound of m points; 0 without a q(λ)."""
+    return 0.0 if scale_posterior is None else scale_posterior.bound(prior, m)
 
 
-def _at_scale(batch, now):
+def _scale_batch(batch, scale_posterior):
     """Return the batch under the kernel divided by E[λ]."""
-    return batch.scaled(with_scale(batch.prior.kernel, 1.0 / now.mean), 1.0 / now.mean)
+    return batch.scaled(
+        with_scale(batch.prior.kernel, 1.0 / scale_posterior.mean), 1.0 / scale_posterior.mean
+    )
 
 
 class Course(NamedTuple):
@@ -472,7 +478,7 @@ class SVI(Engine):
         check_choice("local", self.local, ("expected", "ekf"))
         check_choice("evidence", self.evidence, ("ep", "bound"))
         if self.scale_prior is not None:
-            _check_prior(self.scale_prior)
+            _check_scale_prior(self.scale_prior)
         if self.n_jobs is not None:
             check_number("n_jobs of the engine", self.n_jobs, integer=True)
             if self.n_jobs == 0:
@@ -481,7 +487,7 @@ class SVI(Engine):
                     "processor, got 0."
                 )
         if self.inducing_points is not None:
-            _check_points(self.inducing_points)
+            _check_inducing_points(self.inducing_points)
         if self.local == "ekf" and comparisons is not None and likelihood is not None:
             check_linear(comparisons, likelihood)
         if comparisons is not None and self.n_jobs is None:  # workers may have memory of their own
@@ -547,8 +553,8 @@ class SVI(Engine):
         self.check()
         if self.scale_prior is not None:
             check_scale(problem.prior.kernel)
-        answers = self._answers(problem)
-        weights, scale, n_seen = self._start(problem, start)
+        answers = self._batches(problem)
+        weights, scale, n_seen = self._starting_weights(problem, start)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
         stochastic_result, n_passes, watch = None, self.max_iter, problem.watch
         if isinstance(answers, InBatches):
@@ -597,12 +603,13 @@ class SVI(Engine):
         Approximation
             Given all answers; its bound is on the log evidence of the new ones.
         """
-        batch = self._answers(problem, before)
+        batch = self._batches(problem, before)
         end = ascend(batch, before, self.tol, self.max_iter, problem.watch)
         return svi_approximation(end, float(problem.counts.sum()))
 
-    def _answers(self, problem, before=None):
-        size = self._batch(problem)
+    def _batches(self, problem, before=None):
+        """Return all answers as one batch, as minibatches, or in shards for workers."""
+        size = self._rows_per_batch(problem)
         if size is not None:
             answers = self._batch_type.of(problem.prior, problem.rows, problem.likelihood, before)
             return InBatches(problem, answers, size)
@@ -610,23 +617,25 @@ class SVI(Engine):
             return all_answers(problem, self.n_jobs, before)
         return self._batch_type.of(problem.prior, problem.rows, problem.likelihood, before)
 
-    def _batch(self, problem):
+    def _rows_per_batch(self, problem):
         """Return the number of rows of a batch; None if all rows are one batch."""
         size = self.batch_size
         return size if size is not None and size < len(problem.rows) else None
 
     @property
     def _batch_type(self):
+        """Return the class of batches that takes the steps of ``local``."""
         return LinearisedBatch if self.local == "ekf" else AnswerBatch
 
-    def _start(self, problem, start):
-        """Return the weights of q to start from, its output scale, and the answers behind it."""
+    def _starting_weights(self, problem, start):
+        """Return the weights of q to start from, its output scale, and how many answers they come
+        from."""
         prior, total = problem.prior, float(problem.counts.sum())
         n, n_seen = len(problem.comparisons.positions), 0
         weights, scale = weights_from_state(start, prior, total), scale_from_state(start)
         if weights is not None:
             return weights, scale, n
-        if self._batch(problem) is not None:
+        if self._rows_per_batch(problem) is not None:
             n_seen = min(-(-n // 4), _BEGIN)
         elif n >= 4 * _BEGIN:
             n_seen = _BEGIN
@@ -662,7 +671,8 @@ class SVI(Engine):
         return EvidenceGradient(by_kernel, slopes @ batch.counts)
 
 
-def _check_points(points):
+def _check_inducing_points(points):
+    """Raise ValueError unless inducing points are numbers of shape (m, n_features), m > 0."""
     try:
         shape = np.shape(np.asarray(points, dtype=np.float64))
     except (TypeError, ValueError) as error:
@@ -676,7 +686,8 @@ def _check_points(points):
         )
 
 
-def _check_prior(prior):
+def _check_scale_prior(prior):
+    """Raise unless the prior of the output scale is a pair of positive numbers."""
     shape = np.shape(prior)
     if shape != (2,):
         raise ValueError(

@@ -130,13 +130,14 @@ class SharedOut:
         """
         every = range(self._count)
         new = self._new.get(kind, set(every))
-        answers = self._tasks(work, questions, every, new)
+        answers = self._run_tasks(work, questions, every, new)
         # Who does not know a part will be asked about it again: it is sent the part then, too.
         self._new[kind] = new = {k for k in every if answers[k] is None}
-        answers |= self._tasks(work, questions, sorted(new), new)
+        answers |= self._run_tasks(work, questions, sorted(new), new)
         return [answers[k] for k in every]
 
-    def _tasks(self, work, questions, numbers, new):
+    def _run_tasks(self, work, questions, numbers, new):
+        """Return the workers' answers by number; tasks are run again where a process was lost."""
         for left in reversed(range(_TRIES if len(numbers) else 0)):
             tasks = (
                 delayed(work)(self.run, k, questions[k], self._part(k) if k in new else None)
@@ -225,10 +226,10 @@ class Shards:
     def evaluate(self, weights: Weights) -> BoundEvaluation:
         """Evaluate the bound and the target at q; sites are not brought back from the workers."""
         at = moments(weights)
-        sums, q = np.zeros(_n_sums(len(at.mean))), _pack_moments(at)
-        for shard_sums in self._shared.ask(_work, [q] * len(self)):
+        sums, q = np.zeros(_count_sums(len(at.mean))), _pack_moments(at)
+        for shard_sums in self._shared.ask(_sum_shard, [q] * len(self)):
             sums += shard_sums
-        fit, shift, gain = _unpack_sums(sums, len(at.mean))
+        fit, shift, gain = _split_sums(sums, len(at.mean))
         return BoundEvaluation(at, fit, Weights(gain, shift), {}).with_earlier_answers(self._before)
 
 
@@ -254,7 +255,7 @@ class _Shard:
         arrays = prior.Z, prior.items[used], *ends, *row_arrays
         return cls(prior.kernel, problem.likelihood, pickle.dumps(arrays, protocol=5))
 
-    def batch(self, like: Inducing | None) -> AnswerBatch:
+    def to_batch(self, like: Inducing | None) -> AnswerBatch:
         """Return the rows as a batch; ``like`` is the prior of another shard of the same run."""
         Z, items, first, second, *rest = pickle.loads(self.arrays)
         rows = duel_rows(len(items), first.astype(np.intp), second.astype(np.intp), *rest)
@@ -270,6 +271,7 @@ class _HeldShard:
     keeps_features: bool = False
 
     def drop_features(self):
+        """Free the memory of the shard's features."""
         self.keeps_features = False
         self.batch.prior.forget()
 
@@ -281,13 +283,14 @@ class _ShardStore(Store[_HeldShard]):
         """Hold a shard and return its entry; older runs drop features to make room for its own."""
         others = self.of(run)
         entry = self.add(
-            run, number, _HeldShard(shard.batch(others[0].batch.prior if others else None))
+            run, number, _HeldShard(shard.to_batch(others[0].batch.prior if others else None))
         )
         with self._lock:
-            entry.keeps_features = self._room_for(entry.batch.prior.size, run)
+            entry.keeps_features = self._make_room(entry.batch.prior.size, run)
         return entry
 
-    def _room_for(self, size, run):
+    def _make_room(self, size, run):
+        """Drop features of older runs until some of this size have room; tell whether they have."""
         for name, shards in self._runs.items():  # the run itself is last
             every = (each for run_shards in self._runs.values() for each in run_shards.values())
             if sum(each.batch.prior.size for each in every if each.keeps_features) + size <= _ROOM:
@@ -301,7 +304,7 @@ class _ShardStore(Store[_HeldShard]):
 _HERE = _ShardStore()
 
 
-def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:
+def _sum_shard(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:
     """Return the sums over a shard under q; None if this process does not hold the shard."""
     entry = _HERE.get(run, number)
     if entry is None:
@@ -319,7 +322,8 @@ def _work(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.f
     )
 
 
-def _n_sums(m):
+def _count_sums(m):
+    """Count the numbers that a shard with m inducing points returns."""
     return 1 + m + m * (m + 1) // 2
 
 
@@ -336,7 +340,8 @@ def _unpack_moments(q, m):
     return Moments(values[:m], root, np.nan, np.nan)
 
 
-def _unpack_sums(sums, m):
+def _split_sums(sums, m):
+    """Return the fit, the shift and the symmetric gain from a shard's sums."""
     gain = np.zeros((m, m))
     gain[np.tril_indices(m)] = sums[1 + m :]
     gain += np.tril(gain, -1).T

@@ -122,7 +122,8 @@ class JudgeReliability(Likelihood):
         return TiltedMoments(at.log_normaliser, gradient, curvature, at.shrink)
 
     def _tilted_with_random_judges(self, mean, variance, answers, power, is_random):
-        """Return `tilted` where some judges have reliability 0, so that their factors are constant."""
+        """Return `tilted` where some judges have reliability 0, so that their factors are
+        constant."""
         log_normaliser, gradient, curvature = np.zeros((3, len(mean)))
         moments = TiltedMoments(log_normaliser, gradient, curvature, np.ones(len(mean)))
         at_random = self._scale_answers(answers)[1].take(is_random)

@@ -346,7 +346,8 @@ class Probit(ExpectedProbit):
         return self._log_prob_of_intervals(margin, self._noisy_intervals(answers))
 
     def _log_prob_of_intervals(self, margin, rows):
-        """Return log-probability and three derivatives of rows as `Intervals`, or of plain duels."""
+        """Return log-probability and three derivatives of rows as `Intervals`, or of plain
+        duels."""
         scale = np.sqrt(self.margin_variance)
         at = factor(margin, scale, rows)
         third = at.third / scale**3
@@ -395,7 +396,8 @@ class Probit(ExpectedProbit):
         return self._outcome_values(mean, variance, lead, ndtr, np.exp)
 
     def _outcome_values(self, mean, variance, lead, tail_function, slab_function):
-        """Return a function of the probability of every outcome, by one of tails and one of slabs."""
+        """Return a function of the probability of every outcome, by one of tails and one of
+        slabs."""
         if self.order_effect != 0.0:
             mean = mean + np.asarray(lead) * self.order_effect
         u = standardise(mean, variance, self.margin_variance)
@@ -663,7 +665,8 @@ class Probit(ExpectedProbit):
 
 
 def _set_certain_moments(moments, margin, total):
-    """Set, in place, the moments of margins of no variance: probability 1 or 0, at zero one half."""
+    """Set, in place, the moments of margins of no variance: probability 1 or 0, at zero
+    one half."""
     sure = total <= 0.0
     if np.any(sure):
         with np.errstate(divide="ignore"):

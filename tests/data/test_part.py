@@ -90,7 +90,7 @@ def test_by_default_only_long_searches_take_a_part(monkeypatch):
     assert len(learning_part(many.part(np.arange(3900)), model, "auto").positions) == 1000
     few = many.part(np.arange(1900))  # which take long, but a part would be most of them
     cost = _forecast._exact_cost(few, model)
-    seconds = _forecast._exact(cost) * _forecast._searched(model)
+    seconds = _forecast._matrix_seconds(cost) * _forecast._evaluation_factor(model)
     assert seconds > _forecast._PATIENCE
     assert learning_part(few, model, "auto") is few
     fixed = Model(RBF([1.0] * 3, "fixed"), Probit(noise_variance_bounds="fixed"), EP())

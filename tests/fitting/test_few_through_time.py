@@ -97,7 +97,7 @@ def test_beyond_what_is_affordable_items_are_chains(monkeypatch):
     X, y, given = answers(4, 40)
     time = given["time"]
     cost = regressor(EP(items="independent")).fit(X[:30], y[:30], time=time[:30])
-    monkeypatch.setattr(_forecast, "_AT_ONCE", _forecast._exact(_of(cost)))
+    monkeypatch.setattr(_forecast, "_AT_ONCE", _forecast._matrix_seconds(_of(cost)))
     model = regressor(EP(items="independent")).fit(X[:20], y[:20], time=time[:20])
     assert not isinstance(model.posterior_, ThroughTime)
     model.partial_fit(X[20:30], y[20:30], time=time[20:30])

@@ -65,13 +65,13 @@ def test_sites_follow_their_duels_into_another_order(engine):
 def test_a_stream_also_learns_from_its_sites(monkeypatch):
     model, search = model_of(EP(), 0.05, (1e-3, 1.0)), Search(warn_not_converged=False)
     first = fit_posterior(told(50), model, search=search)
-    sweeps, plain = [], ep._sweep
+    sweeps, plain = [], ep._run_sweep
 
     def counted(*arguments, **options):
         sweeps.append(1)
         return plain(*arguments, **options)
 
-    monkeypatch.setattr(ep, "_sweep", counted)
+    monkeypatch.setattr(ep, "_run_sweep", counted)
     cold = fit_posterior(told(52), first.model, search=search)
     n_cold = len(sweeps)
     warm = fit_posterior(told(52), first.model, first.state, search=search)

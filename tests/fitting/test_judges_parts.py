@@ -19,7 +19,7 @@ from skpref.data import Reader, Respondents
 from skpref.duels import Comparisons
 from skpref.fitting import _judging
 from skpref.fitting._fit import fit_posterior, learned
-from skpref.fitting._judges import _condensed
+from skpref.fitting._judges import _condense_points
 from skpref.fitting._judging import Beliefs
 from skpref.fitting._model import Model
 from skpref.fitting._reliability import Cavities, Law, Marginals
@@ -54,14 +54,14 @@ def test_any_judge_is_a_mixture_of_log_normals():
     reliable = 1.3 * np.exp(0.5 * law.variances) @ law.weights
     square = 1.3**2 * np.exp(2.0 * law.variances) @ law.weights
     found = law.marginals()
-    for each in (found.mean, np.sum(np.multiply(*_condensed(found)), axis=1)):
+    for each in (found.mean, np.sum(np.multiply(*_condense_points(found)), axis=1)):
         assert_allclose(each, (0.7 - 0.2) * reliable, rtol=1e-3)
     assert_allclose(found.variance, 0.9 * square - (0.5 * reliable) ** 2, rtol=5e-3)
 
 
 def test_a_few_points_have_the_variance_of_all():
     found = Law(1.0, np.array([0.1]), np.ones(1), 0.05, 0.1).marginals()
-    points, weights = _condensed(found)
+    points, weights = _condense_points(found)
     assert_allclose(weights[0] @ points[0], found.mean[0])
     assert_allclose(weights[0] @ points[0] ** 2, found.variance[0] + found.mean[0] ** 2, rtol=0.01)
 
@@ -214,7 +214,7 @@ def judging():
 
 def test_hyperparameters_are_first_those_of_judges_who_are_alike(judging):
     model, parts, comparisons = judging
-    found = parts.learned_alike(model, Search(), None, None)
+    found = parts.learn_as_reference(model, Search(), None, None)
     alike = replace(model, likelihood=JudgeReliability(model.likelihood, np.ones(2)))
     expected = learned(comparisons, alike, Search()).model
     assert_allclose(found.theta, expected.theta, atol=0.02)
@@ -223,14 +223,14 @@ def test_hyperparameters_are_first_those_of_judges_who_are_alike(judging):
 
 def test_no_fixed_point_is_found_twice(monkeypatch, judging):
     model, _, comparisons = judging
-    found, plain = [], _judging._Judging.fixed_point
+    found, plain = [], _judging._Judging.find_fixed_point
 
     def counted(self, model, beliefs, free=False, **options):
         if options.get("learns_law", True):  # not of one reading beside others
             found.append((tuple(model.theta), free))
         return plain(self, model, beliefs, free, **options)
 
-    monkeypatch.setattr(_judging._Judging, "fixed_point", counted)
+    monkeypatch.setattr(_judging._Judging, "find_fixed_point", counted)
     respondents = Respondents(["a", "b"], "judge")
     fitted = _judging.fit_judged(comparisons, model, JudgePrior(), respondents, search=Search())
     assert len(set(found)) == len(found)
@@ -328,5 +328,5 @@ def test_laws_are_weighed_the_same_block_by_block(monkeypatch, block):
     rare = law._replace(weights=np.where(law.weights > law.weights.min(), law.weights, 1e-40))
     kept = likelihood.marginals(rare).weights
     np.testing.assert_allclose(
-        kept, likelihood._weights(rare, np.tile(rare.shares, (7, 1))), rtol=1e-12
+        kept, likelihood._point_weights(rare, np.tile(rare.shares, (7, 1))), rtol=1e-12
     )

@@ -141,7 +141,7 @@ def test_shards_are_made_where_they_are_asked_for():
 @pytest.mark.parametrize("room", [0, 10_000])
 def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
     monkeypatch.setattr(_shards, "_ROOM", room)
-    kept, work = [], _shards._work
+    kept, work = [], _shards._sum_shard
 
     def watched(run, number, q, shard):
         found = work(run, number, q, shard)
@@ -151,7 +151,7 @@ def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
             kept.append(sum(space.size for space in spaces if "_features" in vars(space)))
         return found
 
-    monkeypatch.setattr(_shards, "_work", watched)
+    monkeypatch.setattr(_shards, "_sum_shard", watched)
     X, pairs, y = duels()
     model = regressor(X, 1).fit(pairs, y)
     assert np.array_equal(history(model), history(serial))
@@ -162,7 +162,7 @@ def test_a_result_does_not_hang_on_what_is_kept(room, serial, monkeypatch):
 def test_workers_that_forget_are_told_again(serial, monkeypatch):
     X, pairs, y = duels()
     look, asked, told = _shards.Shards.evaluate, [], []
-    work = _shards._work
+    work = _shards._sum_shard
 
     def forgetful(self, weights):
         asked.append(self)
@@ -175,7 +175,7 @@ def test_workers_that_forget_are_told_again(serial, monkeypatch):
         return work(run, number, q, shard)
 
     monkeypatch.setattr(_shards.Shards, "evaluate", forgetful)
-    monkeypatch.setattr(_shards, "_work", watched)
+    monkeypatch.setattr(_shards, "_sum_shard", watched)
     model = regressor(X, 1).fit(pairs, y)
     # At first, when they do not know, and with the next question, as the same are asked again.
     assert sum(told) == 3 * len(asked[0])

@@ -10,7 +10,7 @@ from skpref._utils import row_blocks
 from skpref.data import DUEL, GRADED, TIE, Answers
 from skpref.likelihoods import Likelihood, Probit, _normal
 from skpref.likelihoods._graded import GradedProbit
-from skpref.likelihoods._normal import _slab_by_tails, _slab_by_quadrature, mills, slab
+from skpref.likelihoods._normal import _slab_by_quadrature, _slab_by_tails, mills, slab
 
 LIKELIHOODS = {
     "duels": (Probit(0.3), [DUEL]),
