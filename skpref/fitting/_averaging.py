@@ -21,7 +21,7 @@ from skpref._utils import (
     solve_lower,
 )
 from skpref.data import Comparisons
-from skpref.fitting._forecast import seconds_of_run
+from skpref.fitting._forecast import seconds_of_ep_run
 from skpref.fitting._hyperpriors import HalfCauchy, LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import (
@@ -190,13 +190,13 @@ def _variance_by_amplitude(model: Model, comparisons: Comparisons) -> tuple[floa
     return variance(theta), parts
 
 
-def affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
+def is_average_affordable(model: Model, comparisons: Comparisons, n_averages: int = 1) -> bool:
     """Tell whether so many averages take few seconds, so that they are taken unasked."""
     n = len(model.theta)
     # Its mode and differences of gradients take about as many runs as its points.
     runs = n_averages * 2 * n_points(n, model.rule.through_time)
     few = len(comparisons.rows) <= _MANY
-    return few and runs * seconds_of_run(comparisons, model) <= _PATIENCE
+    return few and runs * seconds_of_ep_run(comparisons, model) <= _PATIENCE
 
 
 def n_points(n_theta: int, through_time: bool = False) -> int:
@@ -369,7 +369,7 @@ def lattice(n_points: int, n: int) -> Array:
 
 
 def _truncate_weights(logs):
-    """Return weights that sum to one, of their logarithms; none is above √n times the mean."""
+    """Return weights that sum to one from logarithms, each at most √n times their mean."""
     weights = np.exp(logs - logs.max())
     weights = np.minimum(weights, weights.mean() * np.sqrt(len(weights)))
     return weights / weights.sum()

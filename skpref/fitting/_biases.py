@@ -94,8 +94,8 @@ class Biases(NamedTuple):
         return cls(controls, tuple(centres[column] for column in controls), by_order)
 
 
-def within_ids(items: Array, id_column: int | None) -> tuple[int, ...]:
-    """Find the columns that differ between rows of one id, which are no features of that id."""
+def find_columns_within_ids(items: Array, id_column: int | None) -> tuple[int, ...]:
+    """Find the columns that differ between rows of one id; return their numbers."""
     if id_column is None:
         return ()
     order = np.argsort(items[:, id_column], kind="stable")
@@ -105,7 +105,7 @@ def within_ids(items: Array, id_column: int | None) -> tuple[int, ...]:
     return tuple(int(column) for column in np.flatnonzero(differs) if column != id_column)
 
 
-def controls_apart(
+def split_controls(
     kernel: Kernel, columns: Collection[int]
 ) -> tuple[Kernel | None, Kernel | None, tuple[int, ...]]:
     """Split a sum of kernels into the utility and the terms that are linear in controls alone.
@@ -289,7 +289,7 @@ def own_effect_rows(kernel: Padded, n_judges: int, column: int | None) -> tuple[
     return rows, without
 
 
-def asked_rows(
+def judged_duel_rows(
     kernel: Padded, sides: tuple[Array, Array], judge: NDArray[np.intp], order: Array
 ) -> tuple[Array, Array]:
     """Return the rows of duels as their judges see them, at reliability 1.
@@ -313,8 +313,8 @@ def asked_rows(
     return first, second
 
 
-def at_reliability(kernel: Padded, rows: Array, reliability: float) -> Array:
-    """Return rows at another reliability."""
+def set_reliability(kernel: Padded, rows: Array, reliability: float) -> Array:
+    """Return a copy of judged rows at another reliability."""
     rows = rows.copy()
     rows[:, _Column.RELIABILITY] = reliability
     return rows

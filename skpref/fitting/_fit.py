@@ -14,7 +14,7 @@ from skpref.data import Comparisons
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import Judges
 from skpref.fitting._model import Evaluation, Model
-from skpref.fitting._monotone import padded
+from skpref.fitting._monotone import pad_state
 from skpref.fitting._pair_effects import with_supported_effects
 from skpref.fitting._parts import earlier_positions
 from skpref.fitting._search import Learned, Monitor, Search, learn
@@ -146,7 +146,7 @@ class Fitted:
         with blas_threads(engine.matrix_size(self.comparisons)):
             problem = self.evaluation.problem
             if self.model.monotone is not None:
-                start = padded(start, problem.comparisons.n_singles)
+                start = pad_state(start, problem.comparisons.n_singles)
             approximation = engine.run(problem, start, rng, gaussian)
         return replace(self, approximation=approximation)
 

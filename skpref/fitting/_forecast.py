@@ -79,7 +79,7 @@ def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[flo
     return seconds, bytes_
 
 
-def seconds_of_run(comparisons: Comparisons, model: Model) -> float:
+def seconds_of_ep_run(comparisons: Comparisons, model: Model) -> float:
     """Return the seconds of a run of EP at given hyperparameters, from a start near its end."""
     cost = _exact_cost(comparisons, model)
     once = _STARTED + _STEPPED * cost.steps
@@ -96,7 +96,7 @@ def _exact_cost(comparisons, model):
 
 
 def _matrix_seconds(cost):
-    """Return the seconds that square matrices take EP at given hyperparameters."""
+    """Return the forecast seconds of EP's matrix products at given hyperparameters."""
     return seconds_of(2.0 * cost.side**3) * _SWEEPS
 
 
@@ -106,7 +106,7 @@ def _evaluation_factor(model):
 
 
 def _search_seconds(cost, model):
-    """Return the seconds of a search for hyperparameters."""
+    """Return the forecast seconds of a search for hyperparameters."""
     evaluated = _EVALUATED if len(model.theta) else 1.0
     return (_matrix_seconds(cost) + evaluated * _PASSED * cost.linear) * _evaluation_factor(model)
 
@@ -134,7 +134,7 @@ def chosen_engine(
     """
     through_time = ChainRule().cost(kernel, comparisons, likelihood)
     if np.isfinite(through_time.multiplications):
-        momentary = takes_a_moment(comparisons, kernel, likelihood)
+        momentary = is_joint_fit_quick(comparisons, kernel, likelihood)
         return EP(items="joint" if momentary else "independent")
     if comparisons.group_column is not None or not likelihood.log_concave:
         return EP()
@@ -154,7 +154,9 @@ def chosen_engine(
     return SVI(_POINTS)
 
 
-def takes_a_moment(comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood) -> bool:
+def is_joint_fit_quick(
+    comparisons: Comparisons, kernel: Kernel | None, likelihood: Likelihood
+) -> bool:
     """Forecast whether EP of all items jointly takes a moment: so it does up to some 350 duels."""
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     return _matrix_seconds(cost) <= _AT_ONCE and has_memory(cost.n_bytes)
@@ -175,7 +177,7 @@ def with_affordable_prior(comparisons: Comparisons, model: Model) -> Model:
         With the prior of its engine's own rule otherwise.
     """
     through_time = model.engine.prior_rule.through_time
-    joint = through_time and takes_a_moment(comparisons, model.kernel, model.likelihood)
+    joint = through_time and is_joint_fit_quick(comparisons, model.kernel, model.likelihood)
     return replace(model, prepared=PriorRule() if joint else None)
 
 

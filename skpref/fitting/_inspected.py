@@ -35,7 +35,7 @@ from skpref.data import (
     is_frame,
     is_missing,
 )
-from skpref.fitting._averaging import Weighted, affordable, average
+from skpref.fitting._averaging import Weighted, average, is_average_affordable
 from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._judges import Judges
@@ -53,8 +53,7 @@ from skpref.gp import (
 from skpref.kernels import features_part, identity_columns, seen_columns
 from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
-# Posteriors over hyperparameters are kept, those of one fit, up to so many numbers (128 MiB).
-_KEPT = 2**24
+# Posteriors over the hyperparameters of one fit, kept for its further tables.
 _LAST: WeakKeyDictionary[Model, tuple[list[Weighted], int]] = WeakKeyDictionary()
 
 # Step of the difference that is the slope of a score, in standard deviations of an item's noise.
@@ -642,7 +641,9 @@ class Inspected:
                 "'laplace', or leave average= out."
             )
         n_likely = int(np.count_nonzero(shares >= _LIKELY))
-        if not able or (averaged == "auto" and not affordable(model, comparisons, n_likely)):
+        if not able or (
+            averaged == "auto" and not is_average_affordable(model, comparisons, n_likely)
+        ):
             return alone
         every, n_points = _average_readings(model, readings, self.posterior, self.judges)
         subjects = tuple(self._with_posterior(each.posterior) for each in every)
@@ -861,21 +862,12 @@ def _average_readings(
         every += average(model, readings[0])
         n_points = len(every)
     _LAST.clear()
-    if sum(_n_numbers(each.posterior) for each in every) <= _KEPT:
-        _LAST[model] = every, n_points
+    _LAST[model] = every, n_points
     return every, n_points
 
 
-def _n_numbers(posterior: Posterior) -> int:
-    """Count the numbers that a posterior holds and others at other hyperparameters do not."""
-    if isinstance(posterior, ThroughTime):
-        return sum(part.size for part in posterior.chains.course)
-    return int(posterior.factor.size)
-
-
 def _learned_fit(last, posterior):
-    """Return model and answers of a fit that learned one utility's hyperparameters; None
-    otherwise."""
+    """Return model and answers of a fit that learned one utility's hyperparameters, else None."""
     model = getattr(last, "_model", None)
     plain = isinstance(posterior, Posterior | PosteriorMixture)
     if model is None or not plain or not len(model.theta):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skpref._utils import Array, check_bounds, check_number, printable_text
 from skpref.data import Respondents
-from skpref.fitting._biases import asked_rows, at_reliability
+from skpref.fitting._biases import judged_duel_rows, set_reliability
 from skpref.fitting._components import NAMED
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Posterior, defended, stacked
@@ -447,7 +447,7 @@ def readings_in_words(judges: Judges | None) -> list[str]:
 
 
 def _list_names(names):
-    """Return names in words, the first few of many, in a list of one; an empty list of none."""
+    """Return names as one phrase in a list, the first few of many; an empty list of no names."""
     shown = [printable_text(name) for name in names[:NAMED]]
     if len(names) > NAMED:
         shown.append(f"{len(names) - NAMED} more")
@@ -585,11 +585,11 @@ def _margin_parts(posterior, first, second, judge, order):
         variance = stacked([block.variance for block in blocks], (0,))
         none = np.zeros(len(variance))
         return means, np.zeros_like(means), variance, none, none
-    sides = asked_rows(kernel, (first, second), judge, order)
+    sides = judged_duel_rows(kernel, (first, second), judge, order)
     moments = []
     for r in (0.0, 1.0, -1.0):
         blocks = list(
-            posterior.answer_moments(*(at_reliability(kernel, side, r) for side in sides))
+            posterior.answer_moments(*(set_reliability(kernel, side, r) for side in sides))
         )
         means = stacked([block.means for block in blocks], (0, posterior.n_components))
         moments.append((means, stacked([block.variance for block in blocks], (0,))))

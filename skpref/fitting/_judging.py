@@ -175,7 +175,7 @@ def fit_judged(
     beliefs: Beliefs | None = None
     held: tuple[Model, Beliefs] | None = None
     if search is not None and len(model.theta):
-        free = not noise_is_given(model.likelihood)
+        free = not is_noise_fixed(model.likelihood)
         again = replace(search, warn_not_converged=False, n_restarts=0)
         model = judging.learn_as_reference(
             model, replace(search, warn_not_converged=False), monitor, rng
@@ -634,7 +634,7 @@ def reference_deviation(
     search : Search or None
         How hyperparameters were learned, if they were.
     """
-    if noise_is_given(model.likelihood):
+    if is_noise_fixed(model.likelihood):
         return 0.0
     part = comparisons
     if search is not None:
@@ -678,8 +678,8 @@ def reference_deviation(
     return float(np.sqrt(covariance_of(bend, _LEAST)[0, 0]))
 
 
-def noise_is_given(likelihood: Likelihood) -> bool:
-    """Tell whether the noise stays where the reliability of all judges changes together."""
+def is_noise_fixed(likelihood: Likelihood) -> bool:
+    """Tell whether no free hyperparameter of a likelihood changes the noise on a margin."""
     theta, noise = likelihood.theta, likelihood.margin_variance
     away = (theta + step for step in STEP * np.eye(len(theta)))
     return all(likelihood.at(at).margin_variance == noise for at in away)

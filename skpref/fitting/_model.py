@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from skpref._utils import NoCovarianceError, RandomLike
 from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import Hyperprior
-from skpref.fitting._monotone import Monotone, padded
+from skpref.fitting._monotone import Monotone, pad_state
 from skpref.gp import PriorRule
 from skpref.inference import EP, Approximation, Engine, Pass, Problem, State
 from skpref.kernels import amplitude_powers, hyperparameter_names
@@ -172,7 +172,7 @@ class Model:
             return self._run(engine, comparisons, self.likelihood, start, eval_gradient, watch)
         likelihood = monotone.steep(self.likelihood)
         all_duels = monotone.joined(comparisons)
-        start = padded(start, len(all_duels.rows))
+        start = pad_state(start, len(all_duels.rows))
         both = self._run(engine, all_duels, likelihood, start, eval_gradient, watch)
         last = np.arange(len(comparisons.positions), len(all_duels.positions))
         virtual = replace(all_duels, measured=None).part(last)

@@ -112,8 +112,8 @@ class Monotone(NamedTuple):
         return better[differ], worse[differ], column[differ]
 
 
-def padded(state: State | None, n: int) -> State | None:
-    """Return an engine's state for n rows: NaN at the end, where it has fewer."""
+def pad_state(state: State | None, n: int) -> State | None:
+    """Return an engine's state for n rows, with NaN for the rows at the end that it lacks."""
     if state is None:
         return None
     padded_state = {}

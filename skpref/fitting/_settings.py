@@ -14,11 +14,11 @@ from skpref.data import AnswerTimes, Comparisons, Reader, Training
 from skpref.fitting._biases import (
     Biases,
     bias_priors,
-    controls_apart,
+    find_columns_within_ids,
     judged_rows,
     shared_slopes,
+    split_controls,
     with_biases,
-    within_ids,
 )
 from skpref.fitting._forecast import chosen_engine, with_affordable_prior
 from skpref.fitting._hyperpriors import (
@@ -127,7 +127,7 @@ def check_settings(estimator) -> Settings:
         search = Search(
             optimizer, restarts, estimator.n_jobs, n_learning_answers=n_learning_answers
         )
-    return Settings(chosen_beforehand(estimator), likelihood, search)
+    return Settings(explicit_engine(estimator), likelihood, search)
 
 
 def check_drift(drift: object, name: str = "drift") -> None:
@@ -141,8 +141,8 @@ def check_drift(drift: object, name: str = "drift") -> None:
         )
 
 
-def chosen_beforehand(estimator) -> Engine | None:
-    """Return the engine of an estimator; None if its answers are to choose it."""
+def explicit_engine(estimator) -> Engine | None:
+    """Return the engine that an estimator names; None where "auto" chooses it by the answers."""
     if isinstance(estimator.inference, str) and estimator.inference == "auto":
         return None
     return check_engine(estimator.inference, ["auto"], getattr(estimator, "_engines", ENGINES))
@@ -577,12 +577,12 @@ def _split_biases(
         training.reader,
         training.comparisons.items,
     )
-    columns, shared = within_ids(items[:, : reader.n_features], reader.id_column), None
+    columns, shared = find_columns_within_ids(items[:, : reader.n_features], reader.id_column), None
     controls = columns
     if user_kernel is None and columns:
         shared = shared_slopes(items, columns)
     elif user_kernel is not None:
-        utility, shared, controls = controls_apart(user_kernel, columns)
+        utility, shared, controls = split_controls(user_kernel, columns)
         if utility is None:
             return none, None, user_kernel
         user_kernel = utility

@@ -18,7 +18,7 @@ from skpref.fitting._fit import Fitted, fit_posterior, warn_not_converged
 from skpref.fitting._forecast import with_affordable_prior
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._parts import ENOUGH
-from skpref.fitting._settings import chosen_beforehand
+from skpref.fitting._settings import explicit_engine
 from skpref.gp import (
     IndependentItems,
     InducingPoints,
@@ -48,7 +48,7 @@ _WORTH = 0.8
 
 def takes_streams(estimator) -> bool:
     """Tell whether an estimator's engine can learn further; raise AttributeError if it cannot."""
-    engine = chosen_beforehand(estimator)
+    engine = explicit_engine(estimator)
     if engine is None:  # "auto": what it came to, if it has come to anything
         engine = getattr(estimator, "engine_", None)
     if isinstance(engine, SVI) or (engine is not None and engine.prior_rule.through_time):
@@ -311,7 +311,7 @@ def fit_further(
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     with blas_threads(model.engine.matrix_size(comparisons)):
         if movable:
-            model = at_points(model, grown(comparisons.items, model, before.unseen))
+            model = at_points(model, grow_inducing_points(comparisons.items, model, before.unseen))
         prior = _inducing_rule(model).prior(model.kernel, comparisons, model.likelihood)
         problem = Problem(prior, comparisons, model.likelihood)
         result = model.engine.run_after(
@@ -350,12 +350,12 @@ def _choose_points(sample, model, unseen):
     Any move of points loses something of what was told.
     """
     items, kernel = _spread_subset(sample.items), model.kernel
-    stay = grown(items, model, unseen)
+    stay = grow_inducing_points(items, model, unseen)
     moved = _inducing_rule(at_points(model, None).prepare(sample, 0)).points
     shares = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
     if shares[1] > _WORTH * shares[0]:
         return stay
-    return grown(_inducing_rule(model).points, at_points(model, moved), unseen)
+    return grow_inducing_points(_inducing_rule(model).points, at_points(model, moved), unseen)
 
 
 def _inducing_rule(model: Model) -> InducingPoints:
@@ -368,8 +368,10 @@ def at_points(model: Model, Z: NDArray[np.float64] | None) -> Model:
     return replace(model, prepared=replace(_inducing_rule(model), Z=Z))
 
 
-def grown(items: NDArray[np.float64], model: Model, unseen: float) -> NDArray[np.float64]:
-    """Return the inducing points, followed by further items that they do not explain."""
+def grow_inducing_points(
+    items: NDArray[np.float64], model: Model, unseen: float
+) -> NDArray[np.float64]:
+    """Return the inducing points followed by items that they leave too much variance of."""
     Z, kernel = _inducing_rule(model).points, model.kernel
     named, measured = seen_columns(kernel, items.shape[1])
     room = _GROWTH * _inducing_rule(model).n - len(Z)

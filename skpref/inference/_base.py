@@ -304,7 +304,8 @@ class Engine(BaseEstimator, ABC):
         """
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
-        """Derivatives of the log evidence where `run` ended; needed with ``has_evidence``."""
+        """Return the derivatives of the log evidence where `run` ended; raise NotImplementedError
+        here."""
         raise NotImplementedError(
             f"{type(self).__name__} says has_evidence=True and must define evidence_gradient, "
             "so that hyperparameters can be learned; or fix them all (optimizer=None)."
@@ -324,7 +325,7 @@ class Engine(BaseEstimator, ABC):
         )
 
     def evidence_engine(self, search: bool = False) -> "Engine | None":
-        """The engine whose evidence sets the hyperparameters; None: EP.
+        """Return the engine whose evidence sets the hyperparameters; None: EP.
 
         With ``search`` that whose evidence the search for them maximises, if it is another.
         """

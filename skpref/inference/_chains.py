@@ -243,7 +243,7 @@ def draw_until_mixed(draw: Callable[[int], ChainDraws], n_draws: int, automatic:
 
 
 def is_slow(draws: NDArray[np.float64], most_rhat: float) -> bool:
-    """Whether chains (n_chains, n_draws, n) make too few effective draws for this R̂.
+    """Tell whether chains (n_chains, n_draws, n) make too few effective draws for this R̂.
 
     Of stationary chains R̂ is 1 + n_chains/ESS, about.
     """
@@ -422,8 +422,8 @@ class NoisyMargins:
     def start(
         self, mean: NDArray[np.float64], state: State | None, n_chains: int
     ) -> NDArray[np.float64]:
-        """Positions of all chains inside the box: those carried over, `typical` where there are
-        none."""
+        """Return starting positions of all chains inside the box, those carried over where there
+        are some."""
         typical = self.typical(mean)
         carried = None if state is None else state.get("margins")
         if carried is None or carried.shape[1] != len(typical):

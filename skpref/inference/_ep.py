@@ -210,7 +210,7 @@ class EP(Engine):
         return approximation.state["precision"], approximation.state["shift"]
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
-        """Derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
+        """Return the derivatives of the evidence at the fixed point (GPML 5.27; Seeger 2005)."""
         conditioned, likelihood = approximation.conditioned, problem.likelihood
         rows = SiteRows(problem, self.tol)
         sites = rows.warm_start_sites(approximation.state)
@@ -439,7 +439,7 @@ class SiteRows:
             each.place = place[each.row]
 
     def oriented(self, margins):
-        """Values on the margins as winner over loser, one a row."""
+        """Return values on the margins as winner over loser, one a row."""
         return self.sign * margins[self.index]
 
     def pool(self, values):
@@ -482,8 +482,8 @@ class SiteRows:
         return mean, variance
 
     def sites(self, precision, shift, coupling=None):
-        """Sites by arrays over all rows; of whole joint answers the precisions are the diagonals,
-        and ``coupling`` the matrices in units of these, the identity by default."""
+        """Return sites of all rows from arrays over these; ``coupling`` holds those of whole joint
+        answers."""
         roots, shifts = [], []
         for each in self.whole:
             deviation = np.sqrt(precision[each.row])
@@ -814,16 +814,16 @@ class _Sweep:
 
     @cached_property
     def target(self):
-        """Sites that reproduce the moments of each cavity times its factor."""
+        """Return the sites that reproduce the moments of each cavity times its factor."""
         joint = [each.root for each in self.joint], [each.shift for each in self.joint]
         return _SiteValues(self.target_precision, self.target_shift, *joint)
 
     def drop_root(self):
-        """Let go of the factorisation, which takes the most room of all that a sweep holds."""
+        """Free the factorisation, which takes the most memory of all that a sweep holds."""
         self.conditioned = self.conditioned._replace(root=None)
 
     def restore_root(self):
-        """Make the factorisation anew if it was let go of."""
+        """Factorise again if the factorisation was freed."""
         if self.conditioned.root is None:
             root = self.rows.prior.condition(self.precision, self.shift).root
             self.conditioned = self.conditioned._replace(root=root)

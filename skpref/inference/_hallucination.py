@@ -85,7 +85,7 @@ class Hallucination(AnswerEngine):
         super().check(comparisons, likelihood)
 
     def evidence_engine(self, search: bool = False) -> Engine:
-        """The engine whose evidence sets the hyperparameters, as exact as by itself."""
+        """Return the engine whose evidence sets the hyperparameters, as exact as by itself."""
         return _EVIDENCE[check_choice("evidence", self.evidence, _EVIDENCE)]()
 
     def run(
@@ -176,7 +176,7 @@ class Believer(AnswerEngine):
     capabilities: ClassVar[Capabilities] = Capabilities(takes_joint=True, state_of="answers")
 
     def evidence_engine(self, search: bool = False) -> Engine:
-        """Expectation propagation."""
+        """Return expectation propagation."""
         return EP()
 
     def run(

@@ -176,7 +176,8 @@ class Laplace(Engine):
         return promise <= _objective_rounding_error(problem, dual, at)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
-        """Derivatives of the evidence, the mode's own movement included (GPML Alg. 5.1)."""
+        """Return the derivatives of the evidence, the mode's own movement included
+        (GPML Alg. 5.1)."""
         prior, sign = problem.prior, problem.sign
         conditioned, precision = approximation.conditioned, approximation.sites.precision
         margin = problem.oriented(conditioned.mean)

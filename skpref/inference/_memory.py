@@ -11,8 +11,8 @@ except ImportError:  # pragma: no cover - not on Windows
 
 
 def available_bytes() -> float:
-    """Bytes that may be allocated now: of the machine's memory that nobody uses, and within the
-    limits of the process and of its control groups (as containers set them).
+    """Return the bytes that may be allocated now: of free memory, process limits and control
+    groups.
 
     Infinite where the system does not tell.
     """
@@ -52,7 +52,7 @@ def has_memory(n_bytes: float) -> bool:
 
 
 def check_exact(n_bytes: float, n_rows: int, n_items: int) -> None:
-    """Raise MemoryError if exact inference does not fit.
+    """Raise MemoryError if exact inference of so many bytes does not fit.
 
     Parameters
     ----------

@@ -10,7 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import check_choice, check_number, warn
 from skpref.data import Comparisons
-from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
+from skpref.inference._base import (
+    SEARCH_TOL,
+    Approximation,
+    Capabilities,
+    Engine,
+    Problem,
+    State,
+)
 from skpref.inference._chains import (
     ADAPTATION,
     FEW_WALLS,
@@ -37,7 +44,7 @@ from skpref.likelihoods import Likelihood
 from skpref.samplers import HMCSampler, gibbs, most_walls
 
 # EP is a start here and gives the evidence, whose error is of second order: a few sweeps fewer.
-_EVIDENCE = {"ep": EP(tol=1e-5), "laplace": Laplace()}
+_EVIDENCE = {"ep": EP(tol=SEARCH_TOL), "laplace": Laplace()}
 _ENOUGH = 100
 # Draws of a chain that diagnostics take at least.
 _COMPARED = 4
@@ -117,7 +124,8 @@ class SampledEngine(AnswerEngine):
     _slack: ClassVar[str]
 
     def evidence_engine(self, search: bool = False) -> Engine:
-        """The engine whose evidence sets the hyperparameters and whose mean starts the chains."""
+        """Return the engine whose evidence sets hyperparameters and whose mean starts
+        the chains."""
         self.check()
         return clone(_EVIDENCE[check_choice("evidence", self.evidence, _EVIDENCE)])
 

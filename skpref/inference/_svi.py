@@ -526,12 +526,12 @@ class SVI(Engine):
         return precision, share * expected.by_mean + precision * mean
 
     def evidence_engine(self, search: bool = False) -> Engine:
-        """This engine; of the search EP, unless the bound is asked for."""
+        """Return this engine; for the search EP, unless the bound is asked for."""
         by_ep = search and self.evidence == "ep" and self.scale_prior is None
         return EP() if by_ep else self
 
     def relaxed(self) -> Self:
-        """This engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
+        """Return this engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
         options = self.get_params(deep=False)
         tol = max(self.tol, _SEARCH_TOL)
         return type(self)(**{**options, "tol": tol, "batch_size": None, "local": "expected"})
@@ -651,7 +651,7 @@ class SVI(Engine):
         )
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
-        """Derivatives of the bound, at its maximum over q."""
+        """Return the derivatives of the bound at its maximum over q."""
         if self.local == "ekf":
             raise ValueError(
                 "SVI(local='ekf') does not maximise the bound, whose derivatives are therefore not "

@@ -209,7 +209,7 @@ class Likelihood(BaseEstimator, ABC):
         return None
 
     def item_noise_gradient(self) -> Array:
-        """Derivatives of `item_noise` in `theta`, shape (n_theta,)."""
+        """Return the derivatives of `item_noise` in `theta`, shape (n_theta,)."""
         return np.zeros(len(self.free))
 
     # -- hyperparameters -----------------------------------------------------------------
@@ -390,7 +390,7 @@ class Likelihood(BaseEstimator, ABC):
 
     @abstractmethod
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
-        """Log-probability of answers given their margins, with three derivatives.
+        """Return log-probabilities of answers given their margins, with three derivatives.
 
         It must be concave in the margin; `check_log_concave` looks before a fit.
 
@@ -409,7 +409,8 @@ class Likelihood(BaseEstimator, ABC):
         return self.log_prob(margin, answers).value
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
-        """Derivatives in `theta` of log-probability, gradient and curvature, (n_theta, n) each."""
+        """Return derivatives in `theta` of log-probability, gradient and curvature, (n_theta, n)
+        each."""
         rows = [np.zeros((0, len(margin)))] * 3
         for above, below in self._steps():
             high, low = (each.log_prob(margin, answers) for each in (above, below))
@@ -423,7 +424,8 @@ class Likelihood(BaseEstimator, ABC):
             yield self.at(theta + step), self.at(theta - step)
 
     def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
-        """Log-probabilities of the outcomes of duels whose margin (first − second) is Gaussian.
+        """Return log-probabilities of the outcomes of duels whose margin (first − second) is
+        Gaussian.
 
         Parameters
         ----------
@@ -481,7 +483,8 @@ class Likelihood(BaseEstimator, ABC):
     def tilted(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
-        """Moments of N(margin; mean, variance) p(answer | margin)^power, by quadrature here.
+        """Return moments of a normal margin times its answer's probability to a power, by
+        quadrature.
 
         Parameters
         ----------
@@ -548,7 +551,7 @@ class Likelihood(BaseEstimator, ABC):
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
-        """Derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
+        """Return derivatives in `theta` of the log normaliser of `tilted`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
         grid = _quadrature.quadrature_nodes(
@@ -564,7 +567,8 @@ class Likelihood(BaseEstimator, ABC):
         answers: Answers,
         near: tuple[Array, Array] | None = None,
     ) -> Site:
-        """Site that EP gives each of several equal answers, all of their sites being unknown.
+        """Return the site that EP gives each of several equal answers, all of whose sites are
+        unknown.
 
         Parameters
         ----------
@@ -585,7 +589,7 @@ class Likelihood(BaseEstimator, ABC):
         return Site(unknown, unknown.copy())
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
-        """Expectation of the log-probability under N(margin; mean, variance), and its slopes.
+        """Return the expected log-probability under N(margin; mean, variance), and its slopes.
 
         By Gauss–Hermite quadrature here; variational inference asks for it.
 
@@ -604,7 +608,7 @@ class Likelihood(BaseEstimator, ABC):
     def expected_theta_gradient(
         self, mean: Array, variance: Array, noise: Array, answers: Answers
     ) -> Array:
-        """Derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
+        """Return derivatives in `theta` of the value of `expected`, shape (n_theta, n)."""
         if not self.free:
             return np.zeros((0, len(mean)))
 
@@ -623,7 +627,7 @@ class Likelihood(BaseEstimator, ABC):
         return lambda margin, row: self._averaged(margin, noise[row], answers.take(row))
 
     def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:
-        """Log of the mean probability over noise on the margin: value, d/dm, d/dnoise."""
+        """Return the log of the mean probability over noise on the margin, d/dm and d/dnoise."""
         return _expected.average_over_noise(self, margin, noise, answers)
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
@@ -631,11 +635,12 @@ class Likelihood(BaseEstimator, ABC):
         return _expected.averaged_slopes(self, margin, noise, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
-        """The answers as boxes of a noisy margin; None if they are not, and cannot be sampled."""
+        """Return the answers as boxes of a noisy margin; None if they are not, and cannot be
+        sampled."""
         return None
 
     def lower_slopes(self, answers: Answers) -> Array:
-        """Derivatives in `theta` of the boxes' lower ends, shape (n_theta, n): of joint answers."""
+        """Return the derivatives in `theta` of joint answers' lower ends, shape (n_theta, n)."""
         slopes = []
         for above, below in self._steps():
             high, low = above.regions(answers), below.regions(answers)

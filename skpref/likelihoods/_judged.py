@@ -98,13 +98,13 @@ class JudgeReliability(Likelihood):
     # -- what judges see -----------------------------------------------------------------
 
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
-        """Log-probability of answers given their margins, see `Likelihood.log_prob`."""
+        """Return log-probabilities of answers given their margins, see `Likelihood.log_prob`."""
         r, answers = self._scale_answers(answers)
         at = self.base.log_prob(r * margin, answers)
         return Derivatives(at.value, r * at.gradient, r**2 * at.curvature, r**3 * at.third)
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
-        """Derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
+        """Return derivatives in the base's hyperparameters, see `Likelihood.theta_derivatives`."""
         r, answers = self._scale_answers(answers)
         value, gradient, curvature = self.base.theta_derivatives(r * margin, answers)
         return value, r * gradient, r**2 * curvature
@@ -112,7 +112,8 @@ class JudgeReliability(Likelihood):
     def tilted(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
-        """Moments of N(z; mean, variance) p(answer | z)^power, see `Likelihood.tilted`."""
+        """Return moments of a normal margin times its answer's probability, see
+        `Likelihood.tilted`."""
         r, scaled = self._scale_answers(answers)
         blind = r == 0.0
         if np.any(blind):
@@ -172,7 +173,7 @@ class JudgeReliability(Likelihood):
         answers: Answers,
         near: tuple[Array, Array] | None = None,
     ) -> Site:
-        """Site of each of several equal answers, see `Likelihood.repeated_site`."""
+        """Return the site of each of several equal answers, see `Likelihood.repeated_site`."""
         sites = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
         looks = self.scale(answers) != 0.0
         r, some = self._scale_answers(answers.take(looks))
@@ -188,7 +189,7 @@ class JudgeReliability(Likelihood):
         return sites
 
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
-        """Expectation of the log-probability, see `Likelihood.expected`."""
+        """Return the expected log-probability, see `Likelihood.expected`."""
         r, answers = self._scale_answers(answers)
         square = r**2
         at = self.base.expected(r * mean, square * variance, square * noise, answers)
@@ -204,7 +205,7 @@ class JudgeReliability(Likelihood):
         return self.base.expected_theta_gradient(*of, answers)
 
     def regions(self, answers: Answers) -> TruncationBox | None:
-        """The answers as boxes of a noisy margin, turned round where reliability is negative."""
+        """Return boxes of a noisy margin, turned round where reliability is negative."""
         r, answers = self._scale_answers(answers)
         boxes = self.base.regions(answers)
         if boxes is None:

@@ -339,7 +339,7 @@ class Probit(ExpectedProbit):
     # -- probabilities -------------------------------------------------------------------
 
     def log_prob(self, margin: Array, answers: Answers) -> Derivatives:
-        """Log-probability of duels and ties, see `Likelihood.log_prob`.
+        """Return log-probabilities of duels and ties, see `Likelihood.log_prob`.
 
         An inequality of a joint answer has no noise of its own, and so no derivatives.
         """
@@ -354,7 +354,7 @@ class Probit(ExpectedProbit):
         return Derivatives(at.value, at.gradient / scale, at.curvature / scale**2, third)
 
     def theta_derivatives(self, margin: Array, answers: Answers) -> tuple[Array, Array, Array]:
-        """Derivatives in log σ², log δ and h, see `Likelihood.theta_derivatives`."""
+        """Return derivatives in log σ², log δ and h, see `Likelihood.theta_derivatives`."""
         rows = self._noisy_intervals(answers)
         d = self._log_prob_of_intervals(margin, rows)
         if not self.free:
@@ -388,11 +388,11 @@ class Probit(ExpectedProbit):
         return np.stack(value), np.stack(gradient), np.stack(curvature)
 
     def outcome_log_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
-        """Log-probabilities of (second won, [tie,] first won), finite in the tails."""
+        """Return log-probabilities of (second won, [tie,] first won), finite in the tails."""
         return self._outcome_values(mean, variance, lead, log_ndtr, np.asarray)
 
     def outcome_proba(self, mean: Array, variance: Array, lead: ArrayLike = 1) -> Array:
-        """Probabilities of (second won, [tie,] first won)."""
+        """Return probabilities of (second won, [tie,] first won)."""
         return self._outcome_values(mean, variance, lead, ndtr, np.exp)
 
     def _outcome_values(self, mean, variance, lead, tail_function, slab_function):
@@ -423,7 +423,7 @@ class Probit(ExpectedProbit):
     def tilted(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> TiltedMoments:
-        """Moments of N(z; mean, variance) p(answer | z), as GPML (3.58).
+        """Return moments of a normal margin times its answer's probability, as GPML (3.58).
 
         Powers below 1 by quadrature; of an indicator, as the factor of an inequality of a joint
         answer is, every power is itself.
@@ -533,7 +533,7 @@ class Probit(ExpectedProbit):
     def tilted_theta_gradient(
         self, mean: Array, variance: Array, answers: Answers, power: Array | None = None
     ) -> Array:
-        """Derivatives of the log normaliser of `tilted` in log σ², the thresholds and h."""
+        """Return derivatives of the log normaliser of `tilted` in log σ², the thresholds and h."""
         if not self.free:
             return np.zeros((0, len(mean)))
         rows = self._intervals(answers)
@@ -568,7 +568,7 @@ class Probit(ExpectedProbit):
         answers: Answers,
         near: tuple[Array, Array] | None = None,
     ) -> Site:
-        """Common fixed point of equal answers, see `Likelihood.repeated_site`.
+        """Return the common site of equal answers, see `Likelihood.repeated_site`.
 
         Unknown for joint answers, and for some slabs if they are dozens of deviations of the noise
         wide.
@@ -593,7 +593,7 @@ class Probit(ExpectedProbit):
         return Site(precision, shift)
 
     def regions(self, answers: Answers) -> TruncationBox:
-        """The noisy margin is positive; with a threshold, above it or between both."""
+        """Return boxes of the noisy margin: positive ones, or those between thresholds."""
         rows, n = self._intervals(answers), len(answers.kind)
         if rows is None:
             return TruncationBox(np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance))

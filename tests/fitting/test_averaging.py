@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import Comparisons
 from skpref.fitting import Averaged, Inspected, average, lattice, ratio_prior
-from skpref.fitting._forecast import seconds_of_run
+from skpref.fitting._forecast import seconds_of_ep_run
 from skpref.fitting._model import Model
 from skpref.inference import EP, HMC, SVI
 from skpref.inspection import leaderboard, without_item_effects
@@ -421,7 +421,7 @@ def test_a_run_with_few_features_is_forecast_to_grow_with_the_answers():
         ends = 3 * np.arange(n) + first, 3 * np.arange(n) + (first + 1) % 3
         seen = Comparisons.from_duels(items, *ends, np.ones(n))
         kernel = OnColumns(Identity(), [0]) + OnColumns(DotProduct(), [1])
-        seconds.append(seconds_of_run(seen, Model(kernel, Probit(0.5), EP())))
+        seconds.append(seconds_of_ep_run(seen, Model(kernel, Probit(0.5), EP())))
     assert 4.0 < seconds[1] / seconds[0] < 10.0
 
 
@@ -494,5 +494,5 @@ def test_a_run_of_chains_is_forecast_to_grow_with_the_longest():
             items.astype(float), np.arange(1000), 1000 + np.arange(1000), np.ones(1000)
         )
         model = Model(kernel, Probit(0.5), EP(items="independent"))
-        seconds.append(seconds_of_run(seen, model))
+        seconds.append(seconds_of_ep_run(seen, model))
     assert seconds[0] > 4.0 * seconds[1]
