@@ -195,7 +195,7 @@ def test_a_process_keeps_the_last_runs_only():
 def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     problem = problem_of(answers(330, 20, LIKELIHOODS["probit"]), LIKELIHOODS["probit"])
     shard, store = _shards._Shard.of(problem, np.arange(50)), _shards._ShardStore(4)
-    monkeypatch.setattr(_shards, "_ROOM", 2 * shard.batch(None).prior.size)
+    monkeypatch.setattr(_shards, "_ROOM", 2 * shard.to_batch(None).prior.size)
     for number in range(3):
         store.add_shard("old", number, shard)
     store.add_shard("new", 0, shard)
