@@ -71,8 +71,8 @@ def main():
             passes.append(len(Counted.calls))
             return super().condition(sites, basis)
 
-        def local(self, sites, basis):
-            tastes = super().local(sites, basis)
+        def collect_tastes(self, sites, basis):
+            tastes = super().collect_tastes(sites, basis)
             held.append(sum(part.nbytes for team in tastes for each in team for part in each))
             return tastes
 

@@ -19,8 +19,13 @@ from skpref._utils import (
     with_callbacks,
 )
 from skpref.collaborative._posterior import CollaborativePosterior
-from skpref.collaborative._program import check_featured, collaborate, forget, several
-from skpref.collaborative._users import same_ids
+from skpref.collaborative._program import (
+    check_featured,
+    delete_attributes,
+    fit_users,
+    has_separate_users,
+)
+from skpref.collaborative._users import code_ids
 from skpref.data import AnswerMetadata, Comparisons, ItemTable, check_training, combine_groups
 from skpref.fitting import check_settings, warn_of_components
 from skpref.gp import Posterior
@@ -267,17 +272,17 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
             )
         check_metadata_requested(self, given_metadata(users=users))
         keywords = given_metadata(users=users, qid=qid, sample_weight=sample_weight, order=order)
-        separate = several(self)
+        separate = has_separate_users(self)
         settings = check_settings(self)
         training = check_training(self, X, y, keywords, settings.likelihood, pooled=not separate)
         names = np.empty(0, dtype=object) if training.users is None else training.users.names
         if separate and len(names) > 1:
-            collaborate(self, settings, training)
+            fit_users(self, settings, training)
             self._fit_metadata = frozenset(keywords.keys() - {"sample_weight"})
         else:
             keywords.pop("users", None)
             self._fit_answers(settings, training, keywords)
-            forget(self)
+            delete_attributes(self)
             self.users_ = names
         warn_of_components(self)
         return self
@@ -358,7 +363,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         """
         prediction = self._prediction("score", X, users=users, qid=qid, order=order)
         metadata = prediction.metadata
-        within = None if metadata.user is None else same_ids(metadata.user)
+        within = None if metadata.user is None else code_ids(metadata.user)
         return self._score(prediction, y, sample_weight, combine_groups(metadata.qid, within))
 
     def sample_y(
@@ -434,7 +439,7 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         ids = metadata.user
         if ids is None or not isinstance(self.posterior_, CollaborativePosterior):
             return self.posterior_
-        return self.posterior_.of(self._users.codes(ids), *self._people.seen(ids))
+        return self.posterior_.of(self._users.codes(ids), *self._people.inducing_features(ids))
 
     def _answers_about(self, user: Any) -> Comparisons | None:
         """Answers that tell of a user's utility, None: all, as what tastes share is learned."""

@@ -20,7 +20,7 @@ from skpref._utils import BLOCK, Array, floor_variance, inverse_blocks
 from skpref.collaborative._fit import WAIT, Task
 from skpref.collaborative._posterior import CollaborativePosterior, same_user
 from skpref.collaborative._tastes import AverageUser
-from skpref.collaborative._teams import factors
+from skpref.collaborative._teams import update_factors
 from skpref.inference import Pass
 
 # Each pass is damped by this factor, relative to the one before.
@@ -379,7 +379,7 @@ class FactorisedState:
         total = [a + b for a, b in zip(self._margin_factors, self._cell_factors, strict=True)]
         variance = 1.0 / total[0][self._cell]
         mean = variance * total[1][self._cell]
-        target, gained = factors(
+        target, gained = update_factors(
             self._likelihood, by_user, (mean, variance), 0.0, (sites.precision, sites.shift)
         )
         self._sites = sites.towards(Normals(target.precision, target.shift), share)
@@ -459,7 +459,7 @@ class FactorisedPosterior(CollaborativePosterior):
         for start in range(0, len(A), step):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
-            w = self._weights(*self._asked(rows, len(phi)))
+            w = self._weights(*self._users_of_rows(rows, len(phi)))
             w_var = w.shrink**2 * squares(w.psi, self.weights.cov).T + w.rest
             h = phi @ self.functions.T
             residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
@@ -472,7 +472,7 @@ class FactorisedPosterior(CollaborativePosterior):
     def _cov(self, A, B):
         self._check_rows(len(A))
         phi, _ = self._features(A, B)
-        users, *user_features = self._asked(slice(None), len(phi))
+        users, *user_features = self._users_of_rows(slice(None), len(phi))
         w, h = self._weights(users, *user_features), phi @ self.functions.T
         residual_covariance, same = self._prior(A, B) - phi @ phi.T, same_user(users)
         covariance = np.zeros_like(residual_covariance)

@@ -18,7 +18,7 @@ from skpref.collaborative._tastes import (
     common,
     marginal,
 )
-from skpref.collaborative._teams import AnswerSites, ByUser, Crew, in_teams
+from skpref.collaborative._teams import AnswerSites, ByUser, Crew, divide_into_teams
 from skpref.gp import Inducing
 from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
@@ -72,7 +72,7 @@ def posterior_tastes(crew: Crew, at: SharedPosterior, average_user: AverageUser)
     mean, slope, cov = np.empty((n, d)), np.empty((n, d, m)), np.empty((n, d, d))
     pull = np.empty((n, d, d)) if r else None
     wide = common.by_feature_cov
-    for team, team_tastes in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
+    for team, team_tastes in zip(crew.teams, crew.collect_tastes(at.sites, at.basis), strict=True):
         for (users, _), local in zip(team.batches, team_tastes, strict=True):
             q = marginal(local, common, team.features.psi[users], wide)
             users = users + team.users.start
@@ -293,7 +293,7 @@ def fit(
     functions = functions_of(task)
     margins = _margins(task, functions)
     d, m = functions.axes.shape[1], margins.features.shape[1]
-    crew = Crew(margins, in_teams(by_user, task.likelihood, task.features, d, m), n_jobs)
+    crew = Crew(margins, divide_into_teams(by_user, task.likelihood, task.features, d, m), n_jobs)
     centre = Covariances(
         task.own * np.eye(d), None if task.features is None else task.shared * np.eye(d)
     )
@@ -311,7 +311,7 @@ def fit(
             break
         sites = stride.along(sites, pass_result.target)
         if n > WAIT and task.prior_users is not None:
-            prior = _covariance_mode(pass_result.own, at, centre, task)
+            prior = _update_covariances(pass_result.own, at, centre, task)
     tastes = posterior_tastes(crew, at, task.average_user)
     return TasteFit(functions, at.common, tastes, pass_result.log_evidence, n, stride.residual)
 
@@ -339,7 +339,7 @@ def _margins(task, functions):
     return MarginTable(heights, features, rest + task.space.rest)
 
 
-def _covariance_mode(
+def _update_covariances(
     own: Array, at: SharedPosterior, centre: Covariances, task: Task
 ) -> Covariances:
     """Return the mode of the covariances under an inverse Wishart prior."""
@@ -377,7 +377,7 @@ def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
     n = min(task.space.margin_features.shape[1], _CANDIDATES)
     if task.n_latent >= n or task.prior_users is None or task.total == 0.0:
         return task
-    few = replace(_task_of_some_users(task), n_latent=n)
+    few = replace(_sample_users(task), n_latent=n)
     pilot = fit(few, _CANDIDATES, _TOL, n_jobs)
     prior, (candidates, spare) = pilot.tastes.prior, pilot.functions
     taste = candidates @ semidefinite_root(prior.own + prior.of_features)
@@ -387,7 +387,7 @@ def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
     return replace(task, functions=Functions(axes, np.hstack([unlearned_axes, spare])))
 
 
-def _task_of_some_users(task):
+def _sample_users(task):
     """Return the task of a fixed random sample of users."""
     by_user = task.by_user
     order = np.random.default_rng(0).permutation(by_user.n_users)

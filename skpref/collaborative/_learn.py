@@ -133,7 +133,7 @@ class Lesson:
         if n_learning_answers == "auto":
             has_order = "order_effect" in start.likelihood.free
             n_learning_answers = ENOUGH.names if has_order else ENOUGH.points
-        rows = _sample_rows(user_answers.user, n_learning_answers)
+        rows = _sample_answers(user_answers.user, n_learning_answers)
         n_items = user_answers.comparisons.items.shape[1]
         model = joint_model(start, n_items, user_answers.features, bounds, population, engine)
         model = replace(
@@ -141,7 +141,7 @@ class Lesson:
             priors=priors + _user_lengthscale_prior(model.kernel, start, user_answers.features),
         )
         n_users = len(np.unique(user_answers.user[rows]))
-        return cls(start, population, model, _part(user_answers, rows), n_users)
+        return cls(start, population, model, _join_user_columns(user_answers, rows), n_users)
 
     def learned(
         self,
@@ -186,10 +186,10 @@ def joint_model(
     if not (population or (at.own and at.shared)):
         bounds = "fixed"  # one part alone: only its ratio to the noise is identified
     kernel = _joint_kernel(at, n_items, bounds, population, features)
-    return _NamedModel(kernel, at.likelihood, engine, free_names=_free_names(at, bounds))
+    return _NamedModel(kernel, at.likelihood, engine, free_names=_list_free_names(at, bounds))
 
 
-def _sample_rows(user, n_learning_answers):
+def _sample_answers(user, n_learning_answers):
     """Return the numbers of answers of as few users as give enough, ascending."""
     rng, n = np.random.default_rng(0), len(user)
     rows = np.arange(n)
@@ -204,7 +204,7 @@ def _sample_rows(user, n_learning_answers):
     return np.sort(rows[np.argsort(nth // _OF_ONE, kind="stable")[:most]])
 
 
-def _part(user_answers, rows):
+def _join_user_columns(user_answers, rows):
     """Return answers with the users' ids and features behind the features of items."""
     comparisons, user, features = user_answers
     shown, who = comparisons.positions[rows], user[rows]
@@ -240,7 +240,7 @@ def _joint_kernel(start, n_items, bounds, population, features):
     return OnColumns(start.kernel, list(range(n_items))) * total
 
 
-def _free_names(start, bounds):
+def _list_free_names(start, bounds):
     """Return the names of the free hyperparameters of `_joint_kernel`, in their order."""
     free_names = Model(start.kernel, start.likelihood, EP()).names[: len(start.kernel.theta)]
     if start.own and bounds != "fixed":
@@ -331,7 +331,7 @@ class People(Fields):
         self.level = float(np.mean(kernel.diag(Z)))
         self._whiten = whitening(kernel_values(kernel, Z)) / np.sqrt(self.level)
 
-    def seen(self, ids: list) -> tuple[Array, Array]:
+    def inducing_features(self, ids: list) -> tuple[Array, Array]:
         """Return ψ of users, (n, r), and residual variances, (n,), NaN where no features are."""
         place = self._table.places(ids)
         psi = kernel_values(self._kernel, self._table.rows[place], self._Z) @ self._whiten.T
@@ -345,7 +345,7 @@ class Nobody(Fields):
 
     level = 1.0
 
-    def seen(self, ids: list) -> tuple[None, None]:
+    def inducing_features(self, ids: list) -> tuple[None, None]:
         """Return None for ψ and for the residual variances."""
         return None, None
 
@@ -465,7 +465,7 @@ class Study:
                 self.seed,
             )
             people = People(self.table, hyperparameters.users, Z)
-            user_features = Features(*people.seen(self.names))
+            user_features = Features(*people.inducing_features(self.names))
         hyperparameters = replace(hyperparameters, shared=people.level * hyperparameters.shared)
         kernel = hyperparameters.kernel
         method, comparisons = self.method, self.comparisons

@@ -126,12 +126,12 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the utilities, shape (n_items, n)."""
         X = self.check_items(X)
-        return _draws(self._moments(X)[0], self._cov(X, None), n, rng)
+        return _draw_normal(self._moments(X)[0], self._cov(X, None), n, rng)
 
     def sample_margins(self, A: Any, B: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the margins f(a_i) − f(b_i), both as one user sees them, (n_pairs, n)."""
         A, B = self._sides(A, B)
-        return _draws(self._moments(A, B)[0], self._cov(A, B), n, rng)
+        return _draw_normal(self._moments(A, B)[0], self._cov(A, B), n, rng)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         n, K = len(A), kernel_values(self.kernel, np.concatenate([A, B]))
         return K[:n, :n] + K[n:, n:] - K[:n, n:] - K[n:, :n]
 
-    def _asked(self, rows, n):
+    def _users_of_rows(self, rows, n):
         """Return codes and features of the users of some rows."""
         if self.asked is None:
             return np.full(n, -2), None, None
@@ -250,8 +250,10 @@ class TastesPosterior(CollaborativePosterior):
         for start in range(0, len(A), step):
             rows = slice(start, start + step)
             phi, prior = self._features(A[rows], None if B is None else B[rows])
-            asked = self._asked(rows, len(phi))
-            mean[rows], spread, slopes = tastes.weighed(False, phi @ self.functions.axes, *asked)
+            asked = self._users_of_rows(rows, len(phi))
+            mean[rows], spread, slopes = tastes.weighed_moments(
+                False, phi @ self.functions.axes, *asked
+            )
             spare = phi @ self.functions.spare
             residual_variance = floor_variance(prior - np.einsum("nm,nm->n", phi, phi), 0.0)
             spread += self.taste_variance * residual_variance + np.einsum("nk,nk->n", spare, spare)
@@ -267,8 +269,8 @@ class TastesPosterior(CollaborativePosterior):
         phi, _ = self._features(A, B)
         high, spared = phi @ self.functions.axes, phi @ self.functions.spare
         unexplained = self._prior(A, B) - phi @ phi.T
-        users, *features = self._asked(slice(None), len(phi))
-        _, covariance, sway = self.tastes.weighed(True, high, users, *features)
+        users, *features = self._users_of_rows(slice(None), len(phi))
+        _, covariance, sway = self.tastes.weighed_moments(True, high, users, *features)
         psi = self.tastes.features_of(users, *features)[0]
         alike = self.shared / self.taste_variance * (psi @ psi.T)  # of two users' tastes
         residual_covariance = self.taste_variance * unexplained + spared @ spared.T
@@ -285,6 +287,6 @@ def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
     return (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
 
 
-def _draws(mean, cov, n, rng):
+def _draw_normal(mean, cov, n, rng):
     root = symmetric_root(cov)
     return mean[:, None] + root @ generator_of(rng).standard_normal((root.shape[1], n))

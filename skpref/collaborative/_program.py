@@ -107,7 +107,7 @@ _OF_SEVERAL = (
 )
 
 
-def several(estimator) -> bool:
+def has_separate_users(estimator) -> bool:
     """Tell whether users' utilities are to differ, after a check of the parameters."""
     method = check_choice("method", estimator.method, ("auto", "pooled", *METHODS))
     for name in ("n_latent", "n_inducing", "n_inducing_users", "max_iter"):
@@ -132,7 +132,7 @@ def several(estimator) -> bool:
     return method != "pooled"
 
 
-def collaborate(estimator, settings: Settings, training: Training) -> None:
+def fit_users(estimator, settings: Settings, training: Training) -> None:
     """Fit an estimator to the answers of several users."""
     engine = _engine_of(estimator, settings.engine)
     comparisons, users, user = training.comparisons, training.users, training.user
@@ -153,9 +153,9 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
         )
     model = make_model(estimator, settings, training)
     rng = source_of(estimator.random_state)
-    user_table = _features_of(estimator, name)
+    user_table = _table_of_users(estimator, name)
     features = None if user_table is None else user_table.rows_of(users.names.tolist())
-    start = _start(estimator, method, model, user_table)
+    start = _starting_hyperparameters(estimator, method, model, user_table)
     what = f"{len(user)} duels of {len(comparisons.items)} items by {len(users)} users"
     lesson, learned_on = None, ""
     if settings.search is not None:
@@ -171,7 +171,7 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
         if len(lesson.part.positions) < len(user):
             learned_on = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
-    sizes = _sizes(estimator, method, model, comparisons, factorised)
+    sizes = _count_sizes(estimator, method, model, comparisons, factorised)
     warn_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
     study = Study(
         comparisons=comparisons,
@@ -208,7 +208,7 @@ def collaborate(estimator, settings: Settings, training: Training) -> None:
 def check_featured(estimator: Any, users: list) -> None:
     """Raise ValueError if answers of some users could not be fitted for want of their features."""
     name = _method_name(estimator)
-    table = _features_of(estimator, name) if name in METHODS else None
+    table = _table_of_users(estimator, name) if name in METHODS else None
     if table is not None:
         table.rows_of(users)
 
@@ -220,14 +220,14 @@ def _method_name(estimator):
     return "cp" if estimator.user_features is None else "cpu"
 
 
-def forget(estimator: Any, *names: str) -> None:
+def delete_attributes(estimator: Any, *names: str) -> None:
     """Delete attributes of an estimator, by default those that only a fit of several users sets."""
     for name in names or _OF_SEVERAL:
         if hasattr(estimator, name):
             delattr(estimator, name)
 
 
-def _sizes(estimator, method, model, comparisons, factorised):
+def _count_sizes(estimator, method, model, comparisons, factorised):
     """Return the most functions, inducing points and inducing users that a fit has."""
     named, measured = seen_columns(model.kernel, comparisons.items.shape[1])
     most = len(comparisons.items)
@@ -255,7 +255,7 @@ def _seed(estimator):
     return 0 if state is None or not isinstance(state, int | np.integer) else seed_of(state)
 
 
-def _start(estimator, method, model, user_table):
+def _starting_hyperparameters(estimator, method, model, user_table):
     """Return the hyperparameters that the search starts from."""
     own = shared = 0.0
     variance = float(estimator.taste_variance) if method.population else 1.0
@@ -276,7 +276,7 @@ def _start(estimator, method, model, user_table):
     return Hyperparameters(model.kernel, model.likelihood, own, shared, kernel)
 
 
-def _features_of(estimator, name):
+def _table_of_users(estimator, name):
     if not METHODS[name].by_features:
         return None
     if estimator.user_features is None:
@@ -290,7 +290,7 @@ def _features_of(estimator, name):
 def _set_fit_of_users(estimator, engine, training, users, study, fitted):
     """Set the fitted attributes, all at once."""
     hyperparameters, task, result = fitted.hyperparameters, fitted.task, fitted.result
-    forget(estimator, "_model", "_all_at_once", "_earlier_items", "_start", "_stream")
+    delete_attributes(estimator, "_model", "_all_at_once", "_earlier_items", "_start", "_stream")
     posterior = _posterior(
         task,
         result,

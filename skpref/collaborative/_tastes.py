@@ -455,7 +455,7 @@ class Tastes(NamedTuple):
     by_feature_slope: Array
     average_user: AverageUser
 
-    def of(self, user: int, psi: Array, rest: float) -> Taste:
+    def taste_of(self, user: int, psi: Array, rest: float) -> Taste:
         """Return the taste of one user, of a negative code by features, or NaN for unknown ones."""
         if user >= 0:
             return Taste(self.mean[user], self.slope[user], self.cov[user])
@@ -478,7 +478,7 @@ class Tastes(NamedTuple):
         pull = self.turn if user < 0 or self.pull is None else self.pull[user]
         return (self.by_feature_root @ psi) @ pull.T
 
-    def weighed(
+    def weighed_moments(
         self,
         whole: bool,
         high: Array,
@@ -513,7 +513,7 @@ class Tastes(NamedTuple):
         half = np.empty((n, len(self.by_feature_root)))
         spread, blocks = np.empty(n), []
         for user, rows in _rows_by_taste(users, rest):
-            taste, here = self.of(user, psi[rows[0]], rest[rows[0]]), high[rows]
+            taste, here = self.taste_of(user, psi[rows[0]], rest[rows[0]]), high[rows]
             mean[rows], sway[rows] = here @ taste.mean, here @ taste.slope
             spread[rows] = np.einsum("nd,nd->n", here @ taste.cov, here)
             if whole:

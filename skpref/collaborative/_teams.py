@@ -233,13 +233,13 @@ class Team:
             own, value = own + q.own, value - 0.5 * q.quadratic
             moments[:, rows] = view.moments(margin[rows], q)
         mean, variance = moments[:, :-1]
-        sites, gained = factors(
+        sites, gained = update_factors(
             self.likelihood, answered, (mean, variance), rest[margin[:-1]], (precision, shift)
         )
         return TeamResult(sites, value + float(answered.copies @ gained), own)
 
 
-def factors(
+def update_factors(
     likelihood: Likelihood,
     answered: ByUser,
     marginal: tuple[Array, Array],
@@ -281,7 +281,7 @@ def factors(
     return sites, update.log_gain
 
 
-def in_teams(
+def divide_into_teams(
     by_user: ByUser, likelihood: Likelihood, features: Features | None, d: int, m: int
 ) -> list[Team]:
     """Divide all users into teams, whose tastes have d weights beside m of the population."""
@@ -332,7 +332,7 @@ class Crew:
         """Return each team's updated factors, from the tastes that it conditioned last."""
         return self._ask_teams(sites, basis, at)
 
-    def local(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
+    def collect_tastes(self, sites: AnswerSites, basis: Basis) -> list[list[Local]]:
         """Return the tastes of each team, which no process holds afterwards.
 
         Where workers share no memory they are computed here: they are larger than their sources.
@@ -350,15 +350,17 @@ class Crew:
         return tastes
 
     def _ask_teams(self, sites, basis, at):
-        for_all = self._packed((self._pass, basis, at))
+        for_all = self._pack((self._pass, basis, at))
         questions = [
-            (for_all, self._packed((sites.precision[team.rows], sites.shift[team.rows])))
+            (for_all, self._pack((sites.precision[team.rows], sites.shift[team.rows])))
             for team in self.teams
         ]
-        results = self._shared.ask(_work, questions, "condition" if at is None else "update")
-        return [_unpacked(each) for each in results]
+        results = self._shared.ask(
+            _work_for_team, questions, "condition" if at is None else "update"
+        )
+        return [_unpack(each) for each in results]
 
-    def _packed(self, value):
+    def _pack(self, value):
         return value if self._shares_memory else pickle.dumps(value, protocol=5)
 
     def _package(self, k):
@@ -372,12 +374,10 @@ class Crew:
             return self.margins, team
         used, margin = np.unique(team.answered.margin, return_inverse=True)
         margins = MarginTable(*(part[used] for part in self.margins))
-        return self._packed(
-            (margins, replace(team, answered=replace(team.answered, margin=margin)))
-        )
+        return self._pack((margins, replace(team, answered=replace(team.answered, margin=margin))))
 
 
-def _unpacked(value):
+def _unpack(value):
     return pickle.loads(value) if isinstance(value, bytes) else value
 
 
@@ -394,15 +394,15 @@ class _HeldTeam:
 _HERE = Store[_HeldTeam]()
 
 
-def _work(run: str, number: int, question: tuple[Any, Any], team: Any) -> Any:
+def _work_for_team(run: str, number: int, question: tuple[Any, Any], team: Any) -> Any:
     """Return the result of a team, as bytes if asked by bytes; None if it is not held here."""
     entry = _HERE.get(run, number)
     if entry is None:
         if team is None:
             return None
-        entry = _HERE.add(run, number, _HeldTeam(*_unpacked(team)))
-    turn, basis, at = _unpacked(question[0])
-    precision, shift = _unpacked(question[1])
+        entry = _HERE.add(run, number, _HeldTeam(*_unpack(team)))
+    turn, basis, at = _unpack(question[0])
+    precision, shift = _unpack(question[1])
     with blas_threads(0):
         result: Any = None
         if at is None or entry.at != turn:

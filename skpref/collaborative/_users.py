@@ -19,7 +19,7 @@ from skpref.gp import feature_spread
 from skpref.kernels import check_hyperparameters
 
 
-def same_ids(ids: list) -> NDArray[np.intp]:
+def code_ids(ids: list) -> NDArray[np.intp]:
     """Return codes of ids, equal for equal ones; missing ids count as equal."""
     code: dict = {}
     every = (None if is_missing(name) else name for name in ids)
@@ -52,11 +52,11 @@ class UserTable(Fields):
 
     def __init__(self, table: Any) -> None:
         if isinstance(table, Mapping):
-            ids, rows = list(table), _of_mapping(table)
+            ids, rows = list(table), _read_mapping(table)
         elif is_frame(table):
-            ids, rows = _of_frame(table)
+            ids, rows = _read_frame(table)
         else:
-            rows = _numbers(table)
+            rows = _as_numbers(table)
             ids = list(range(len(rows) if rows.ndim else 0))
         if rows.ndim != 2 or 0 in rows.shape:
             raise ValueError(f"user_features must be {_FORMS}; got shape {rows.shape}.")
@@ -109,9 +109,9 @@ class UserTable(Fields):
             ) from error
 
 
-def _of_mapping(table):
+def _read_mapping(table):
     """Return the rows of a mapping; a number stands for a row of one feature."""
-    rows = [_numbers(row, f"the row of {name!r}").reshape(-1) for name, row in table.items()]
+    rows = [_as_numbers(row, f"the row of {name!r}").reshape(-1) for name, row in table.items()]
     lengths = [len(row) for row in rows]
     if len(set(lengths)) > 1:
         odd = next(k for k, length in enumerate(lengths) if length != lengths[0])
@@ -123,7 +123,7 @@ def _of_mapping(table):
     return np.array(rows)
 
 
-def _of_frame(frame):
+def _read_frame(frame):
     """Return ids and rows of a frame that has an index."""
     if not hasattr(frame, "index"):
         raise ValueError(
@@ -142,7 +142,7 @@ def _of_frame(frame):
     return frame.index.tolist(), np.column_stack([*numbers, np.zeros((len(frame), 0))])
 
 
-def _numbers(values, what="user_features"):
+def _as_numbers(values, what="user_features"):
     values = unmasked(values)
     numbers: np.ndarray | None
     try:
@@ -152,10 +152,10 @@ def _numbers(values, what="user_features"):
     if numbers is not None and numbers.dtype.kind == "O":
         numbers = column_floats(numbers) if numbers.ndim == 1 else None
     if numbers is None or numbers.dtype.kind not in "biuf":
-        raise ValueError(f"user_features must be {_FORMS}; got {what} as {_shown(values)}.")
+        raise ValueError(f"user_features must be {_FORMS}; got {what} as {_abbreviate(values)}.")
     return numbers.astype(np.float64)
 
 
-def _shown(values):
+def _abbreviate(values):
     text = repr(values)
     return text if len(text) <= 60 else f"{text[:56]} ..."

@@ -221,7 +221,10 @@ def _auto_learning_size(comparisons: Comparisons, model: Model) -> int | None:
     many = n_answers >= 4 * ENOUGH.exact and seconds > _PATIENCE
     if not many and not (n_answers >= 2 * ENOUGH.exact and seconds > _LONG):
         return None
-    return max(ENOUGH.exact if _item_identities(model.kernel, comparisons) is False else ENOUGH.names, brisk)
+    return max(
+        ENOUGH.exact if _item_identities(model.kernel, comparisons) is False else ENOUGH.names,
+        brisk,
+    )
 
 
 def _item_identities(kernel: Kernel, comparisons: Comparisons) -> bool | NDArray[np.intp]:

@@ -45,7 +45,7 @@ from skpref.gp import (
     Posterior,
     PosteriorMixture,
     ThroughTime,
-    defended,
+    averaged_with_moment_match,
     mixture_quantile,
     posterior_parts,
     utility_kernel,
@@ -225,7 +225,9 @@ class Mixture(NamedTuple):
 def positive(means: Array, variance: Array) -> Array:
     """Return P(a mixture of normals is above zero), of n mixtures (n, n_components)."""
     none = np.zeros(len(means))
-    return defended(lambda m, v, _: sign_proba(m, v), means, variance, none, False)
+    return averaged_with_moment_match(
+        lambda m, v, _: sign_proba(m, v), means, variance, none, False
+    )
 
 
 def mixed(weights: Array, moments: list[tuple[Array, Array]], level: float) -> "Relative":

@@ -14,7 +14,7 @@ from skpref.data import Respondents
 from skpref.fitting._biases import judged_duel_rows, set_reliability
 from skpref.fitting._components import NAMED
 from skpref.fitting._reliability import Law, Marginals, quantile_of
-from skpref.gp import Posterior, defended, stacked
+from skpref.gp import Posterior, averaged_with_moment_match, concatenate_blocks
 from skpref.kernels import Padded
 
 # Variance of judges' own advantages of what is shown first, where none was named, in units of the
@@ -524,7 +524,7 @@ class JudgeAverage:
         empty = (0, posterior.likelihood.n_outcomes)
         if not isinstance(posterior.kernel, Padded):
             blocks = (
-                defended(
+                averaged_with_moment_match(
                     self.take(each.rows)._average_log_proba(posterior.likelihood),
                     each.means,
                     each.variance,
@@ -533,7 +533,7 @@ class JudgeAverage:
                 )
                 for each in posterior.answer_moments(first, second)
             )
-            log_proba = stacked(list(blocks), empty)
+            log_proba = concatenate_blocks(list(blocks), empty)
         else:
             parts = _margin_parts(posterior, first, second, self.judge, order)
             log_proba = self._average_log_proba_with_biases(posterior.likelihood, parts, order)
@@ -565,7 +565,9 @@ class JudgeAverage:
             r = self.reliability[self.code, k]
             spread = np.maximum(r**2 * variance + 2.0 * r * covariance + rest, 0.0)
             means = r[:, None] * utility + beside
-            at = defended(likelihood.outcome_log_proba, means, spread, order, True)
+            at = averaged_with_moment_match(
+                likelihood.outcome_log_proba, means, spread, order, True
+            )
             with np.errstate(divide="ignore"):
                 at = at + np.log(self.weight[self.code, k])[:, None]
             total = at if total is None else np.logaddexp(total, at, out=total)
@@ -581,8 +583,8 @@ def _margin_parts(posterior, first, second, judge, order):
     kernel = posterior.kernel
     if not isinstance(kernel, Padded):
         blocks = list(posterior.answer_moments(first, second))
-        means = stacked([block.means for block in blocks], (0, posterior.n_components))
-        variance = stacked([block.variance for block in blocks], (0,))
+        means = concatenate_blocks([block.means for block in blocks], (0, posterior.n_components))
+        variance = concatenate_blocks([block.variance for block in blocks], (0,))
         none = np.zeros(len(variance))
         return means, np.zeros_like(means), variance, none, none
     sides = judged_duel_rows(kernel, (first, second), judge, order)
@@ -591,8 +593,8 @@ def _margin_parts(posterior, first, second, judge, order):
         blocks = list(
             posterior.answer_moments(*(set_reliability(kernel, side, r) for side in sides))
         )
-        means = stacked([block.means for block in blocks], (0, posterior.n_components))
-        moments.append((means, stacked([block.variance for block in blocks], (0,))))
+        means = concatenate_blocks([block.means for block in blocks], (0, posterior.n_components))
+        moments.append((means, concatenate_blocks([block.variance for block in blocks], (0,))))
     (none, rest), (plus, more), (_, less) = moments
     return plus - none, none, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
 

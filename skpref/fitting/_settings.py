@@ -46,7 +46,7 @@ from skpref.gp import (
     drifting,
     group_effects,
     mean_variance,
-    order_walk,
+    order_effect_kernel,
 )
 from skpref.inference import ENGINES, EP, Engine, check_answers
 from skpref.kernels import (
@@ -665,7 +665,7 @@ class _Times(NamedTuple):
         if column is None or isinstance(kernel, Padded):
             return None
         walk = estimator.order_drift
-        return order_walk(walk, column, self.column, self.spread, self.unit)
+        return order_effect_kernel(walk, column, self.column, self.spread, self.unit)
 
     def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
         """Add the drift of the ids or, without these, of the items to a kernel of what stays."""

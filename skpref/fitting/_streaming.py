@@ -242,7 +242,7 @@ def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime
         if not approximation.converged:
             warn_not_converged(approximation, engine, engine)
         total += approximation.sites.log_evidence + prior.centre_energy(approximation.conditioned)
-        posterior = prior.carried_on(posterior, approximation.conditioned)
+        posterior = prior.with_later_answers(posterior, approximation.conditioned)
     return Later(posterior, total)
 
 

@@ -45,11 +45,11 @@ class ByVector(Prior):
     n_shared: int
 
     @abstractmethod
-    def lifted(self, vector: Array) -> Array:
+    def margin_values(self, vector: Array) -> Array:
         """A times a vector (n,) or the columns of a matrix."""
 
     @abstractmethod
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         """Aᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
 
     @abstractmethod
@@ -57,11 +57,11 @@ class ByVector(Prior):
         """Return the `Vector` given sites of this precision."""
 
     @abstractmethod
-    def _spread(self, vector: Any) -> Array:
+    def _margin_variances(self, vector: Any) -> Array:
         """Variances of the margins' parts A x under a `Vector`."""
 
     @abstractmethod
-    def _among(self, vector: Any, at: NDArray[np.intp]) -> Array:
+    def _joint_covariances(self, vector: Any, at: NDArray[np.intp]) -> Array:
         """Covariances (n, m, m) among the margins of each row of ``at``, (n, m)."""
 
     def _joint_precision(
@@ -74,9 +74,9 @@ class ByVector(Prior):
 
     def centre(self, precision: Array | SitePrecision, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`, which are quicker."""
-        return self._centre(self._condition_vector(precision), precision, shift)
+        return self._mean_and_dual(self._condition_vector(precision), precision, shift)
 
-    def _centre(self, vector, precision, shift):
+    def _mean_and_dual(self, vector, precision, shift):
         mean = self._margin_mean(vector, shift)
         if isinstance(precision, SitePrecision):
             return mean, shift - precision.times(mean)
@@ -84,16 +84,18 @@ class ByVector(Prior):
 
     def _margin_mean(self, vector: Any, shift: Array) -> Array:
         """Compute the mean of the margins given sites of such a shift."""
-        return self.lifted(vector.times(self.pulled(shift)))
+        return self.margin_values(vector.times(self.transposed_times(shift)))
 
     def condition(self, precision: Array | SitePrecision, shift: Array) -> Marginals:
         """See `Prior.condition`."""
         vector = self._condition_vector(precision)
         if not isinstance(precision, SitePrecision) and np.isinf(precision).any():
-            return self._given(precision, shift, vector)
-        mean, dual = self._centre(vector, precision, shift)
-        among = tuple(self._among(vector, block.margin) for block in self._blocks(precision))
-        return Marginals(mean, self._spread(vector), dual, vector.log_det, vector, among)
+            return self._condition_on_known(precision, shift, vector)
+        mean, dual = self._mean_and_dual(vector, precision, shift)
+        among = tuple(
+            self._joint_covariances(vector, block.margin) for block in self._blocks(precision)
+        )
+        return Marginals(mean, self._margin_variances(vector), dual, vector.log_det, vector, among)
 
     @staticmethod
     def _blocks(precision):
@@ -103,10 +105,10 @@ class ByVector(Prior):
         self, marginals: Marginals, precision: Array | SitePrecision, shift: Array
     ) -> Marginals:
         """`condition` on sites of the same, finite precision: without a factorisation."""
-        mean, dual = self._centre(marginals.root, precision, shift)
+        mean, dual = self._mean_and_dual(marginals.root, precision, shift)
         return marginals._replace(mean=mean, dual=dual)
 
-    def _pull(self, precision, shift):
+    def _shift_at_margins(self, precision, shift):
         """The sites' shift, where margins of joint answers are known that of their z."""
         if isinstance(precision, SitePrecision) or not np.isinf(precision).any():
             return shift
@@ -115,16 +117,16 @@ class ByVector(Prior):
             pull[block.margin] = np.einsum("bij,bj...->bi...", joint, shift[block.margin])
         return pull
 
-    def _given(self, precision, shift, vector):
+    def _condition_on_known(self, precision, shift, vector):
         """Condition with margins of joint answers known, the others seen through their sites."""
         finite = np.where(np.isinf(precision), 0.0, precision)
         wide = finite if shift.ndim == 1 else finite[:, None]
-        pull = self._pull(precision, shift)
+        pull = self._shift_at_margins(precision, shift)
         mean = self._margin_mean(vector, pull)
         dual = pull - wide * mean
         for block, joint in self._shared.known():
             at = block.margin
             dual[at] = pull[at] - np.einsum("bij,bj...->bi...", joint, mean[at])
             mean[at] = shift[at]
-        variance = np.where(np.isinf(precision), 0.0, self._spread(vector))
+        variance = np.where(np.isinf(precision), 0.0, self._margin_variances(vector))
         return Marginals(mean, variance, dual, vector.log_det, vector)

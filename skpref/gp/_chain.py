@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from skpref._utils import UNIT, Array, inverse_cholesky
 from skpref.data import Comparisons, distinct_rows
 from skpref.gp._kalman import Chains, Filtered, Nodes, Smoother
-from skpref.gp._known_chains import Course, KnownChains, Latest, places
+from skpref.gp._known_chains import Course, KnownChains, Latest, find_places
 from skpref.gp._prior import Cost, Marginals, Prior, PriorRule
 from skpref.gp._through_time import StaticFeatures, ThroughTime
 from skpref.kernels import Drifts, Kernel, drifts_of
@@ -142,13 +142,13 @@ class IndependentItems(Prior):
     def _start_from_earlier(self, before: ThroughTime) -> None:
         """Take the prior of items and features from the posterior of earlier times."""
         first, drift = self.nodes.first, self.drifts.drift
-        self.earlier_chain = places(before.chains.who, self.who)
+        self.earlier_chain = find_places(before.chains.who, self.who)
         chain = self.earlier_chain[self.nodes.chain[first]]
         states = before.chains.states(chain, self.nodes.times[first])
         self.chains = Chains(self.nodes, drift, np.moveaxis(states.covariance, 0, 2))
         self.mean = states.mean
         # Of one time alone, so that all nodes are the first of their chains.
-        self._centre = self._lifted(states.mean @ drift.seen)
+        self._centre = self._sum_nodes(states.mean @ drift.seen)
         if before.static is not None:
             self.static = before.static
             rows = self._features(before.static)
@@ -192,14 +192,14 @@ class IndependentItems(Prior):
 
     # -- between nodes and margins ------------------------------------------------------------
 
-    def _lifted(self, values: Array) -> Array:
+    def _sum_nodes(self, values: Array) -> Array:
         """Compute the weighted sums of the nodes' values that margins are."""
         sums: Array = np.zeros(self.n_margins)
         for node, weight in zip(self._node, self._weight, strict=True):
             sums += weight * values[node]
         return sums
 
-    def _pooled(self, ends: Array) -> Array:
+    def _pool_at_nodes(self, ends: Array) -> Array:
         """Sum values of the parts of all margins at every node, in rows as `_Messages`."""
         n = self.nodes.n_nodes
         sums: Array = np.zeros(n)
@@ -207,54 +207,54 @@ class IndependentItems(Prior):
             sums += np.bincount(node, part, n)
         return sums
 
-    def _pulled(self, values: Array) -> Array:
-        """Apply the transpose of `_lifted`."""
-        return self._pooled(self._weight * values)
+    def _pull_to_nodes(self, values: Array) -> Array:
+        """Apply the transpose of `_sum_nodes`."""
+        return self._pool_at_nodes(self._weight * values)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         if vector.ndim == 2:
             return np.stack([self.times(column) for column in vector.T], axis=1)
-        product = self._lifted(self.chains.times(self._pulled(vector)))
+        product = self._sum_nodes(self.chains.times(self._pull_to_nodes(vector)))
         return product + self._Z @ (self._own * (vector @ self._Z))
 
     # -- given sites --------------------------------------------------------------------------
 
     def condition(self, precision: Array, shift: Array) -> Marginals:
         """See `Prior.condition`."""
-        conditional, log_det = self._given(precision)
-        mean = self._centred(conditional, shift)
+        conditional, log_det = self._pass_messages(precision)
+        mean = self._solve_means(conditional, shift)
         total = conditional.sides.total
         variance = total / (1.0 + precision * total)
         return Marginals(mean, variance, shift - precision * mean, log_det, conditional)
 
     def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
         """See `Prior.shifted`: without new messages."""
-        mean = self._centred(marginals.root, shift)
+        mean = self._solve_means(marginals.root, shift)
         return marginals._replace(mean=mean, dual=shift - precision * mean)
 
     def centre(self, precision: Array, shift: Array) -> tuple[Array, Array]:
         """See `Prior.centre`: one round of messages, which only speed up the means' way."""
-        conditional = self._round(precision, self._begun(precision))
-        mean = self._centred(conditional, shift)
+        conditional = self._condition_on_messages(precision, self._starting_messages(precision))
+        mean = self._solve_means(conditional, shift)
         return mean, shift - precision * mean
 
-    def _begun(self, precision: Array) -> _Messages:
+    def _starting_messages(self, precision: Array) -> _Messages:
         """Return the messages to start from."""
         if self._last is not None and len(self._last.static) == self.n_margins:
             return _Messages(*(np.minimum(each, precision) for each in self._last))
         return _Messages(np.tile(precision, (len(self._node), 1)), precision)
 
-    def _given(self, precision: Array) -> tuple[_Given, float]:
+    def _pass_messages(self, precision: Array) -> tuple[_Given, float]:
         """Send messages until they rest; return what they imply, and log|1 + S × precision|."""
-        messages = self._begun(precision)
+        messages = self._starting_messages(precision)
         for _ in range(_ROUNDS):
-            conditional = self._round(precision, messages)
-            before, messages = messages, self._sent(precision, conditional.sides)
-            if self._rests(before, messages, _AT_REST):
+            conditional = self._condition_on_messages(precision, messages)
+            before, messages = messages, self._send_messages(precision, conditional.sides)
+            if self._have_converged(before, messages, _AT_REST):
                 break
         else:  # rounding may move messages by more than that
-            if not self._rests(before, messages, np.sqrt(_AT_REST)):
+            if not self._have_converged(before, messages, np.sqrt(_AT_REST)):
                 raise ValueError(_NO_REST)
         self._last = messages
         self._comparisons.kept["messages", _layout_key(self.drifts)] = messages
@@ -266,36 +266,36 @@ class IndependentItems(Prior):
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
         return conditional, log_det
 
-    def _rests(self, before: _Messages, after: _Messages, share: float) -> bool:
+    def _have_converged(self, before: _Messages, after: _Messages, share: float) -> bool:
         """Say whether messages have come to rest."""
         pairs = zip(before, after, strict=True)
         return all(np.all(np.abs(b - a) <= share * np.abs(b)) for a, b in pairs)
 
-    def _round(self, precision: Array, messages: _Messages) -> _Given:
+    def _condition_on_messages(self, precision: Array, messages: _Messages) -> _Given:
         """Condition chains and features on some messages."""
-        chains = self.chains.filtered(self._pooled(self._squared * messages.ends))
-        ends = _without(self._squared * chains.variance[self._node], messages.ends)
+        chains = self.chains.condition_nodes(self._pool_at_nodes(self._squared * messages.ends))
+        ends = _cavity_variance(self._squared * chains.variance[self._node], messages.ends)
         inverse, spread = np.zeros((0, 0)), np.zeros(self.n_margins)
         if len(self._own):
             inner = self._scaled.T @ (messages.static[:, None] * self._scaled)
             inner.flat[:: len(inner) + 1] += 1.0
             inverse = inverse_cholesky(inner.T)[0]
             variance = np.sum((self._scaled @ inverse.T) ** 2, axis=1)
-            spread = _without(variance, messages.static)
+            spread = _cavity_variance(variance, messages.static)
         return _Given(self, chains, messages, inverse, _Cavities(ends, spread), precision)
 
-    def _sent(self, precision: Array, sides: _Cavities) -> _Messages:
+    def _send_messages(self, precision: Array, sides: _Cavities) -> _Messages:
         total = sides.total
         return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 
-    def _centred(self, conditional: _Given, shift: Array) -> Array:
+    def _solve_means(self, conditional: _Given, shift: Array) -> Array:
         """Compute the means of the margins, (n_margins,) or a column each.
 
         By conjugate gradients on the nodes' values and the features' weights, with what is
         independent given the messages as the preconditioner: Q⁻¹ need not be known.
         """
         if shift.ndim == 2:
-            return np.stack([self._centred(conditional, column) for column in shift.T], axis=1)
+            return np.stack([self._solve_means(conditional, column) for column in shift.T], axis=1)
         Z, precision = self._Z, conditional.precision
         half = conditional.inverse * self._scale
 
@@ -303,7 +303,7 @@ class IndependentItems(Prior):
             return conditional.smoother.means(node), half.T @ (half @ weight)
 
         def pulled(values: Array) -> tuple[Array, Array]:
-            return self._pulled(values), values @ Z
+            return self._pull_to_nodes(values), values @ Z
 
         shift = shift - precision * self._centre
         # From the means that the last dual makes, whose image under Q⁻¹ is known.
@@ -311,9 +311,9 @@ class IndependentItems(Prior):
         mean = self.times(dual) if dual.any() else np.zeros(self.n_margins)
         residual = pulled(shift - precision * mean - dual)
         step = solved(*residual)
-        size = _inner(residual, step)
+        size = _inner_product(residual, step)
         whole = pulled(shift) if dual.any() else residual
-        rounding = UNIT**2 * self.n_margins * _inner(whole, solved(*whole))
+        rounding = UNIT**2 * self.n_margins * _inner_product(whole, solved(*whole))
         least = max(_AT_REST**2 * self.n_margins, rounding)
         # M times the direction is known from the residuals: M⁻¹ alone is ever needed.
         direction, image = step, residual
@@ -321,21 +321,21 @@ class IndependentItems(Prior):
             if not size > least:
                 break
             node, weight = direction
-            reached = self._lifted(node) + Z @ weight
+            reached = self._sum_nodes(node) + Z @ weight
             answer = pulled(precision * reached)
             # What the preconditioner has in the place of that.
             message_image = (
                 conditional.chains.precision * node,
                 (conditional.messages.static * (Z @ weight)) @ Z,
             )
-            image_of = _sum(_sum(image, answer), message_image, -1.0)
-            along = size / _inner(direction, image_of)
+            image_of = _add_pairs(_add_pairs(image, answer), message_image, -1.0)
+            along = size / _inner_product(direction, image_of)
             mean += along * reached
-            residual = _sum(residual, image_of, -along)
+            residual = _add_pairs(residual, image_of, -along)
             step = solved(*residual)
-            before, size = size, _inner(residual, step)
-            direction = _sum(step, direction, size / before)
-            image = _sum(residual, image, size / before)
+            before, size = size, _inner_product(residual, step)
+            direction = _add_pairs(step, direction, size / before)
+            image = _add_pairs(residual, image, size / before)
         self._dual = shift - precision * mean
         return mean + self._centre
 
@@ -344,9 +344,9 @@ class IndependentItems(Prior):
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`; the messages, at rest, have no slope."""
         conditional, dual = marginals.root, marginals.dual
-        quadratic = [(1.0, self._pulled(dual))]
+        quadratic = [(1.0, self._pull_to_nodes(dual))]
         if push is not None:  # w uᵀ + u wᵀ + w wᵀ = (w + u)(w + u)ᵀ − u uᵀ
-            quadratic = [(1.0, self._pulled(dual + push)), (-1.0, self._pulled(push))]
+            quadratic = [(1.0, self._pull_to_nodes(dual + push)), (-1.0, self._pull_to_nodes(push))]
         gradient = self.chains.gradient(quadratic, conditional.chains)
         if self.static is not None:
             pulled = dual @ self._Z
@@ -363,7 +363,7 @@ class IndependentItems(Prior):
         """See `Prior.posterior`."""
         conditional, dual, nodes = marginals.root, marginals.dual, self.nodes
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
-        course = Course.of(self.chains, conditional.chains, self._pulled(dual), begin)
+        course = Course.of(self.chains, conditional.chains, self._pull_to_nodes(dual), begin)
         return ThroughTime(
             self.kernel,
             likelihood,
@@ -381,11 +381,11 @@ class IndependentItems(Prior):
         """Compute what earlier answers add to the log-probability of these."""
         return 0.5 * float(marginals.dual @ self._centre)
 
-    def carried_on(self, before: ThroughTime, marginals: Any) -> ThroughTime:
+    def with_later_answers(self, before: ThroughTime, marginals: Any) -> ThroughTime:
         """Return the posterior before with these answers, which were given at one later time."""
         conditional, dual = marginals.root, marginals.dual
-        weights = self._pulled(dual)
-        state = self.mean + self.chains.carried(weights)[0].T
+        weights = self._pull_to_nodes(dual)
+        state = self.mean + self.chains.propagate_weights(weights)[0].T
         chains, h = conditional.chains, self.drifts.drift.seen
         news = Latest(
             self.earlier_chain[self.nodes.chain],
@@ -400,7 +400,7 @@ class IndependentItems(Prior):
         if before.static is not None:
             mean = mean + root.T @ (dual @ self._Z)
             root = conditional.inverse @ root
-        return before.told(news, mean, root)
+        return before.with_news(news, mean, root)
 
 
 def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
@@ -413,13 +413,16 @@ def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:
     if drifts.static is None:
         return drifts
     if "static rank" not in comparisons.kept:
-        comparisons.kept["static rank"] = drifts.static.terms, _rank(drifts, comparisons)
+        comparisons.kept["static rank"] = (
+            drifts.static.terms,
+            _count_static_features(drifts, comparisons),
+        )
     terms, rank = comparisons.kept["static rank"]
-    rank = rank if terms == drifts.static.terms else _rank(drifts, comparisons)
+    rank = rank if terms == drifts.static.terms else _count_static_features(drifts, comparisons)
     return drifts if rank <= MOST_STATIC else None
 
 
-def _rank(drifts: Drifts, comparisons: Comparisons) -> int:
+def _count_static_features(drifts: Drifts, comparisons: Comparisons) -> int:
     """Count the features of what does not change."""
     rank = 0
     rows, shares = drifts.members(comparisons.items)
@@ -490,19 +493,19 @@ def _build_margin_nodes(comparisons: Comparisons, drifts: Drifts) -> _MarginNode
     return _MarginNodes(who, nodes, node, weight, itself)
 
 
-def _without(variance: Array, precision: Array) -> Array:
+def _cavity_variance(variance: Array, precision: Array) -> Array:
     """Compute a variance less the message that is in it."""
     share = 1.0 - precision * variance
     return np.asarray(variance / np.maximum(share, np.finfo(np.float64).eps))
 
 
-def _sum(
+def _add_pairs(
     first: tuple[Array, Array], second: tuple[Array, Array], factor: float = 1.0
 ) -> tuple[Array, Array]:
     return first[0] + factor * second[0], first[1] + factor * second[1]
 
 
-def _inner(first: tuple[Array, ...], second: tuple[Array, ...]) -> float:
+def _inner_product(first: tuple[Array, ...], second: tuple[Array, ...]) -> float:
     return float(sum(a @ b for a, b in zip(first, second, strict=True)))
 
 

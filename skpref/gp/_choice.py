@@ -44,11 +44,13 @@ def choice_proba(
     probability = np.empty(sets.shape)
     for some in row_blocks(n_sets, k * posterior.n_components):
         known = None if offset is None else offset[some]
-        probability[some] = _of_sets(posterior, items, sets[some], orders[some], noise, log, known)
+        probability[some] = _proba_of_sets(
+            posterior, items, sets[some], orders[some], noise, log, known
+        )
     return probability
 
 
-def _of_sets(posterior, items, sets, order, noise, log, offset):
+def _proba_of_sets(posterior, items, sets, order, noise, log, offset):
     present = sets >= 0
     used, places = np.unique(sets[present], return_inverse=True)
     at = np.zeros(sets.shape, dtype=np.intp)

@@ -22,17 +22,17 @@ _EFFECT = 0.25
 
 def feature_spread(items: NDArray[np.float64]) -> NDArray[np.float64]:
     """Standard deviation of every feature, 1 where it is constant; safe at any scale."""
-    spread, constant = _spread(items)
+    spread, constant = _spread_of_features(items)
     return np.where(constant, 1.0, spread)
 
 
 def varying(items: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Say which features are not constant; all where all are."""
-    mask = ~_spread(items)[1]
+    mask = ~_spread_of_features(items)[1]
     return mask if mask.any() else ~mask
 
 
-def _spread(items):
+def _spread_of_features(items):
     """Standard deviation of every feature, and whether it is constant."""
     size = np.max(np.abs(items), axis=0, initial=0.0)
     unit = np.ldexp(0.5, np.frexp(size)[1])  # a power of two: division by it is exact
@@ -68,10 +68,10 @@ def default_kernel(
     if not has_features:
         return Identity()
     if id_column is not None:
-        return _with_ids(comparisons, id_column, learned, len(moving) == 0)
+        return _kernel_with_ids(comparisons, id_column, learned, len(moving) == 0)
     items = comparisons.items
-    kernel, spread = _of_features(items)
-    if learned and _meet_again(comparisons.rows):
+    kernel, spread = _rbf_of_features(items)
+    if learned and _meets_several_opponents(comparisons.rows):
         still = [k for k in range(len(spread)) if k not in moving]
         if not still:
             return kernel
@@ -111,14 +111,14 @@ def group_effects(
     return kernel
 
 
-def _with_ids(comparisons, id_column, learned, has_row_effects):
+def _kernel_with_ids(comparisons, id_column, learned, has_row_effects):
     items = comparisons.items
     others = [j for j in range(items.shape[1]) if j != id_column]
     own = OnColumns(Identity(), [id_column])
     if not others:
         return own
     features = items[:, others]
-    smooth, spread = _of_features(features)
+    smooth, spread = _rbf_of_features(features)
     smooth = OnColumns(smooth, others)
     if not learned:
         return smooth + ConstantKernel(PART, _OWN_BOUNDS) * own
@@ -136,7 +136,7 @@ def _with_ids(comparisons, id_column, learned, has_row_effects):
     return kernel
 
 
-def _of_features(items):
+def _rbf_of_features(items):
     """RBF over all features, and their spread."""
     spread = feature_spread(items)
     centre = np.sqrt(np.sum(varying(items))) * spread
@@ -150,7 +150,7 @@ def _of_features(items):
     return RBF(length_scale=centre, length_scale_bounds=bounds), spread
 
 
-def _meet_again(rows):
+def _meets_several_opponents(rows):
     """Say whether some item meets different opponents, an answer about a set counting as one."""
     margins = rows.margins
     apart = np.flatnonzero(margins.first[: margins.n_shared] != margins.second[: margins.n_shared])

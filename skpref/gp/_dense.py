@@ -45,11 +45,11 @@ from skpref.gp._utilities import (
     ByRoot,
     Gain,
     Utilities,
-    cheaper_by_margins,
-    columns,
+    as_columns,
     cubic_work,
-    few,
     has_circles,
+    is_cheaper_by_margins,
+    is_sparse,
     item_solver,
     root_gain,
 )
@@ -132,7 +132,9 @@ class Dense(Prior):
 
     def on_duels(self, margins: Margins) -> "Dense":
         """See `Prior.on_duels`."""
-        kind = DenseMargins if cheaper_by_margins(len(margins.first), len(self.K)) else DenseItems
+        kind = (
+            DenseMargins if is_cheaper_by_margins(len(margins.first), len(self.K)) else DenseItems
+        )
         prior = kind(self.K, margins)
         prior._values, prior.utility_mean = self._values, self.utility_mean
         return prior
@@ -180,7 +182,7 @@ class Dense(Prior):
             weight = np.multiply.outer(alpha, alpha)
         else:
             beta = self.incidence @ push
-            beta = beta if values is None else values.pulled(beta)
+            beta = beta if values is None else values.transposed_times(beta)
             weight = np.stack([alpha, beta], axis=1) @ np.stack([alpha + beta, alpha])
         weight -= gram
         weight *= 0.5
@@ -252,7 +254,9 @@ class DenseMargins(Dense):
         multiplications = 2.0 / 3.0 * side**3
         if margins.blocks and JointNoise(margins, 1.0).counted:
             multiplications = np.inf
-        elif kernel is not None and not margins.blocks and cheaper_by_margins(int(side), n_items):
+        elif (
+            kernel is not None and not margins.blocks and is_cheaper_by_margins(int(side), n_items)
+        ):
             # Answers nearly without noise that go round in circles: only the noise mends that.
             largest = float(np.max(kernel.diag(comparisons.items), initial=0.0))
             strongest = float(comparisons.rows.counts.max(initial=0.0)) / likelihood.margin_variance
@@ -266,9 +270,9 @@ class DenseMargins(Dense):
 
     def condition(self, precision, shift):
         if isinstance(precision, SitePrecision):
-            return self._given_joint(precision, shift)
+            return self._condition_on_joint(precision, shift)
         if np.isinf(precision).any():
-            return self._given(precision, shift)
+            return self._condition_on_known(precision, shift)
         root = np.sqrt(precision)
         B = self.S * root
         B *= root[:, None]
@@ -295,7 +299,7 @@ class DenseMargins(Dense):
         scaled -= wide(root) * (self.S @ rest)
         return rest + wide(root) * (inverse.T @ (inverse @ scaled))
 
-    def _given_joint(self, precision, shift):
+    def _condition_on_joint(self, precision, shift):
         """Condition on joint answers by B = I + Rᵀ S R, with R the root of the sites' precision."""
         pulled = precision.root_transposed_times(self.S)
         B = precision.root_transposed_times(pulled.T)
@@ -308,10 +312,10 @@ class DenseMargins(Dense):
         rest = np.where(of_joint | (precision.single > 0.0), 0.0, shift)
         scaled = precision.root_solved(shift - rest) - pulled @ rest
         dual = rest + precision.root_times(inverse.T @ (inverse @ scaled))
-        variance, joint = self._spread(precision, pulled, inverse, of_joint)
+        variance, joint = self._site_variances(precision, pulled, inverse, of_joint)
         return Marginals(self.S @ dual, variance, dual, log_det, inverse, joint)
 
-    def _spread(self, precision, pulled, inverse, of_joint):
+    def _site_variances(self, precision, pulled, inverse, of_joint):
         """Compute variances, and covariances among the margins of each joint answer."""
         variance, joint = np.empty(self.n_margins), []
         strength = precision.single * self.variance
@@ -352,7 +356,7 @@ class DenseMargins(Dense):
         marginals = self.condition(precision, shift)
         return marginals.mean, marginals.dual
 
-    def _given(self, precision, shift):
+    def _condition_on_known(self, precision, shift):
         """Condition with margins of joint answers known, the others seen through their sites."""
         is_exact = np.isinf(precision)
         follows = np.zeros(len(is_exact), dtype=bool)
@@ -379,7 +383,7 @@ class DenseMargins(Dense):
     def gain(self, marginals, precision, shift):
         """Compute D with posterior covariance K − K D Dᵀ K, and the weights of the items."""
         factor = self.incidence @ root_times(precision, marginals.root.T)
-        return Gain(factor, self.incidence @ columns(marginals.dual))
+        return Gain(factor, self.incidence @ as_columns(marginals.dual))
 
     def gram(self, marginals, precision):
         """Compute D Dᵀ, see `gain`."""
@@ -404,11 +408,11 @@ class DenseItems(ByVector, Dense):
         side = float(len(comparisons.items))
         return Cost(cubic_work(side), side, 8.0 * HELD * side**2)
 
-    def lifted(self, vector: Array) -> Array:
+    def margin_values(self, vector: Array) -> Array:
         """Compute A f, the differences of utilities that margins are."""
         return self.difference(vector)
 
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         """Compute Aᵀ times values of the margins."""
         sums: Array = self.incidence @ values
         return sums
@@ -429,7 +433,7 @@ class DenseItems(ByVector, Dense):
         apart = np.where(first == second, 0.0, single[: self.n_shared])
         if self.noise is None and self.n_items >= LARGE:
             laplacian = csr_array(self.incidence.multiply(apart) @ self.incidence.T)
-            return laplacian if few(laplacian) else laplacian.toarray()
+            return laplacian if is_sparse(laplacian) else laplacian.toarray()
         laplacian = np.zeros((self.n_items, self.n_items))
         laplacian[first, second] = -apart
         laplacian += laplacian.T
@@ -449,15 +453,15 @@ class DenseItems(ByVector, Dense):
                 value.append((sign * turn * joint).ravel())
         return np.bincount(np.concatenate(code), np.concatenate(value), n**2).reshape(n, n)
 
-    def _spread(self, vector):
-        return floor_variance(vector.spread(self.first, self.second), 0.0)
+    def _margin_variances(self, vector):
+        return floor_variance(vector.difference_variances(self.first, self.second), 0.0)
 
-    def _among(self, vector, at):
+    def _joint_covariances(self, vector, at):
         return among_pairs(vector.covariance, self.first[at], self.second[at])
 
     def gain(self, marginals, precision, shift):
         """Compute D with posterior covariance K − K D Dᵀ K, and the weights of the items."""
-        pull = self.incidence @ columns(self._pull(precision, shift))
+        pull = self.incidence @ as_columns(self._shift_at_margins(precision, shift))
         return root_gain(self.K, self._laplacian(precision), pull)
 
     def gram(self, marginals, precision):

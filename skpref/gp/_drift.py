@@ -96,10 +96,10 @@ def drifting(
 OnColumns(Wiener(rate=0.001), columns=[1])
     """
     own = OnColumns(Identity(), list(who))
-    return kernel + _walking(own, drift, column, spread, unit, starts)
+    return kernel + _times_walk(own, drift, column, spread, unit, starts)
 
 
-def order_walk(
+def order_effect_kernel(
     drift: str | Kernel, first: int, column: int, spread: TimeSpread, unit: float = 1.0
 ) -> Kernel:
     """Make the kernel of an order effect through time: a level of variance ``unit``, and a walk.
@@ -112,10 +112,10 @@ def order_walk(
         Column that is 1 for the item that is shown first, else 0.
     """
     lead = OnColumns(Linear(), [first])
-    return ConstantKernel(unit, "fixed") * lead + _walking(lead, drift, column, spread, unit)
+    return ConstantKernel(unit, "fixed") * lead + _times_walk(lead, drift, column, spread, unit)
 
 
-def _walking(
+def _times_walk(
     kernel: Kernel,
     drift: str | Kernel,
     column: int,

@@ -41,7 +41,7 @@ from skpref.gp._prior import (
     check_means,
 )
 from skpref.gp._shared_noise import JointNoise, SitePrecision
-from skpref.gp._utilities import columns, cubic_work
+from skpref.gp._utilities import as_columns, cubic_work
 from skpref.kernels import FiniteFeatures, Kernel, Teams, Term, finite_features
 from skpref.likelihoods import Likelihood
 
@@ -160,15 +160,15 @@ class _OfMargins:
         values: Array = self._values @ weights
         return values
 
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         sums: Array = self._values.T @ values
         return sums
 
-    def reach(self, values: Array) -> Array:
+    def absolute_transposed_times(self, values: Array) -> Array:
         sizes: Array = np.abs(self._values).T @ values
         return sizes
 
-    def extent(self, scale: Array) -> Array:
+    def absolute_times(self, scale: Array) -> Array:
         sizes: Array = np.abs(self._values) @ scale
         return sizes
 
@@ -193,7 +193,7 @@ class _OfMargins:
                 total[rows] = np.einsum("ij,ij->i", part, dense)
         return total
 
-    def own_squares(self, variance: Array) -> Array:
+    def prior_variances(self, variance: Array) -> Array:
         squares: Array = np.einsum("ij,ij,j->i", self._values, self._values, variance)
         return squares
 
@@ -222,15 +222,15 @@ class _OfItems:
         values: Array = worth[self._first] - worth[self._second]
         return values
 
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         sums: Array = self._values.T @ (self._differences.T @ values)
         return sums
 
-    def reach(self, values: Array) -> Array:
+    def absolute_transposed_times(self, values: Array) -> Array:
         sizes: Array = np.abs(self._values).T @ (abs(self._differences).T @ values)
         return sizes
 
-    def extent(self, scale: Array) -> Array:
+    def absolute_times(self, scale: Array) -> Array:
         sizes = np.abs(self._values) @ scale
         total: Array = sizes[self._first] + sizes[self._second]
         return total
@@ -251,7 +251,7 @@ class _OfItems:
             total[rows] = np.einsum("ij,ij->i", part, self._values[first] - self._values[second])
         return total
 
-    def own_squares(self, variance: Array) -> Array:
+    def prior_variances(self, variance: Array) -> Array:
         total = np.empty(len(self._first))
         for rows in row_blocks(len(total), self.width):
             total[rows] = self.rows(rows) ** 2 @ variance
@@ -392,18 +392,20 @@ class MarginFeatures:
         values: Array = self._sparse @ weights[:n] + self._dense.times(weights[n:])
         return values
 
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         """Compute Zᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
-        return np.concatenate([self._sparse.T @ values, self._dense.pulled(values)])
+        return np.concatenate([self._sparse.T @ values, self._dense.transposed_times(values)])
 
-    def reach(self, values: Array) -> Array:
+    def absolute_transposed_times(self, values: Array) -> Array:
         """Compute |Z|ᵀ times values (n_margins,), or more where columns are kept by item."""
-        return np.concatenate([abs(self._sparse).T @ values, self._dense.reach(values)])
+        return np.concatenate(
+            [abs(self._sparse).T @ values, self._dense.absolute_transposed_times(values)]
+        )
 
-    def extent(self, scale: Array) -> Array:
+    def absolute_times(self, scale: Array) -> Array:
         """Compute |Z| times a scale (rank,), or more where columns are kept by item."""
         n = self._n_sparse
-        sizes: Array = abs(self._sparse) @ scale[:n] + self._dense.extent(scale[n:])
+        sizes: Array = abs(self._sparse) @ scale[:n] + self._dense.absolute_times(scale[n:])
         return sizes
 
     def gram(self, precision: Array) -> Array:
@@ -436,10 +438,10 @@ class MarginFeatures:
             total += entry * part
         return total
 
-    def own_squares(self, variance: Array) -> Array:
+    def prior_variances(self, variance: Array) -> Array:
         """Compute zᵀ diag(variance) z of every margin."""
         n = self._n_sparse
-        total = self._dense.own_squares(variance[n:])
+        total = self._dense.prior_variances(variance[n:])
         for place, entry in zip(self._place, self._entry, strict=True):
             total += entry**2 * variance[:n][place]
         return total
@@ -448,7 +450,7 @@ class MarginFeatures:
         """Return some rows of Z."""
         return np.hstack([self._sparse[margins].toarray(), self._dense.rows(margins)])
 
-    def sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
+    def rows_of_sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
         """Yield rows of Z for the margins of each row of ``at``, (n, m, rank), block by block."""
         for some in row_blocks(len(at), at.shape[1] * self.rank, BLOCK):
             yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
@@ -509,7 +511,7 @@ class FiniteRank(ByVector):
         self._own = finite.variance[features.source]  # v
         self._scale = np.sqrt(self._own)
         self.n_margins, self.n_shared = features.n_margins, margins.n_shared
-        self.variance = features.own_squares(self._own)
+        self.variance = features.prior_variances(self._own)
         check_finite(kernel, np.concatenate([finite.variance, self.variance]))
         self._largest = float(np.max(self.variance))
 
@@ -560,7 +562,7 @@ class FiniteRank(ByVector):
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
-        pulled = self._features.pulled(vector)
+        pulled = self._features.transposed_times(vector)
         return self._features.times((self._own * pulled.T).T)
 
     def covariance(self) -> Array:
@@ -572,19 +574,19 @@ class FiniteRank(ByVector):
         """See `Prior.root`."""
         return self._features.rows(slice(None)) * self._scale
 
-    def lifted(self, vector: Array) -> Array:
+    def margin_values(self, vector: Array) -> Array:
         """Compute Z times weights."""
         return self._features.times(vector)
 
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         """Compute Zᵀ times values of the margins."""
-        return self._features.pulled(values)
+        return self._features.transposed_times(values)
 
     def margins_of(
         self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """See `Prior.margins_of`; by the weights, where the others have the same features."""
-        mean = self._own * self.pulled(found.conditioned.dual)
+        mean = self._own * self.transposed_times(found.conditioned.dual)
         covariance, moments = found.conditioned.root.covariance, []
         for each in several:
             margins = each.rows.margins
@@ -595,7 +597,7 @@ class FiniteRank(ByVector):
             moments.append(MarginMoments(features.times(mean), spread, np.zeros(len(spread))))
         return moments
 
-    def _gained(self, precision):
+    def _weight_precision_gain(self, precision):
         """Compute what sites add to the precision of the weights, as if those had variance 1."""
         if self.noise is None:
             gram = self._features.gram(precision)
@@ -604,21 +606,21 @@ class FiniteRank(ByVector):
             single = precision.single if isinstance(precision, SitePrecision) else precision
             gram = self._features.gram(np.where(of_joint, 0.0, single))
             for block, joint in self._joint_precision(precision):
-                for some, rows in self._features.sets(block.margin):
+                for some, rows in self._features.rows_of_sets(block.margin):
                     flat = rows.reshape(-1, rows.shape[2])
                     gram += flat.T @ (joint[some] @ rows).reshape(flat.shape)
         return self._scale[:, None] * gram * self._scale
 
     def _condition_vector(self, precision):
         """Return the weights of the features given sites of this precision."""
-        return _FeatureWeights(self._gained(precision), self._scale)
+        return _FeatureWeights(self._weight_precision_gain(precision), self._scale)
 
-    def _spread(self, vector):
+    def _margin_variances(self, vector):
         return floor_variance(self._features.quadratic_forms(vector.covariance), 0.0)
 
-    def _among(self, vector, at):
+    def _joint_covariances(self, vector, at):
         covariance = np.empty((*at.shape, at.shape[1]))
-        for some, rows in self._features.sets(at):
+        for some, rows in self._features.rows_of_sets(at):
             covariance[some] = rows @ vector.covariance @ np.swapaxes(rows, 1, 2)
         return covariance
 
@@ -629,10 +631,10 @@ class FiniteRank(ByVector):
         """
         if not len(self.kernel.theta):
             return np.zeros(0)
-        pulled = self._features.pulled(marginals.dual)
+        pulled = self._features.transposed_times(marginals.dual)
         fit = pulled**2
         if push is not None:
-            fit += 2.0 * pulled * self._features.pulled(push)
+            fit += 2.0 * pulled * self._features.transposed_times(push)
         inverse = marginals.root.inverse
         reduction = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
         spread = reduction / np.where(self._own > 0.0, self._own, 1.0)  # without variance, no slope
@@ -640,13 +642,13 @@ class FiniteRank(ByVector):
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`; anchors are the items of margins that span all others."""
-        root = semidefinite_root(self._gain_of(marginals.root, sites.precision))
+        root = semidefinite_root(self._precision_gain(marginals.root, sites.precision))
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
         # I − (I + B Bᵀ)⁻¹ = B (I + Bᵀ B)⁻¹ Bᵀ
         gain_root = root @ inverse_cholesky(inner.T)[0].T
-        shift = self._pull_of(marginals.root, sites.precision, sites.shift)
-        pull = columns(self.pulled(shift))
+        shift = self._shift_of_sites(marginals.root, sites.precision, sites.shift)
+        pull = as_columns(self.transposed_times(shift))
         both = np.hstack([marginals.root.unit_mean(pull), gain_root])
         if self._largest > 0.0:
             chosen, Q, R = self._spanning()
@@ -661,13 +663,13 @@ class FiniteRank(ByVector):
         weights, factor = np.split(spread, [pull.shape[1]], axis=1)
         return Posterior(self.kernel, likelihood, items[used], weights, factor)
 
-    def _gain_of(self, weights, precision):
+    def _precision_gain(self, weights, precision):
         """Compute what sites add to the precision of the weights, where these are known already."""
-        return self._gained(precision)
+        return self._weight_precision_gain(precision)
 
-    def _pull_of(self, weights, precision, shift):
+    def _shift_of_sites(self, weights, precision, shift):
         """Compute the shift of sites on what the weights tell of the margins."""
-        return self._pull(precision, shift)
+        return self._shift_at_margins(precision, shift)
 
     def _spanning(self):
         """Choose margins whose features span those of all: (Q R)ᵀ for weights of variance 1."""
@@ -681,7 +683,7 @@ class FiniteRank(ByVector):
             beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
             residual = features.quadratic_forms(beside)
             missed = np.flatnonzero(
-                residual > np.maximum(rank * UNIT * features.own_squares(self._own), least**2)
+                residual > np.maximum(rank * UNIT * features.prior_variances(self._own), least**2)
             )
             if not len(missed) or size <= before:
                 return chosen, Q, R
@@ -698,8 +700,10 @@ class FiniteRank(ByVector):
     def rounding(self, dual: Array) -> MarginErrors:
         """See `Prior.rounding`; by the terms |Z| v |Z|ᵀ |w|."""
         unit = UNIT * np.sqrt(self._features.rank)
-        mean = self._features.extent(self._own * self._features.reach(np.abs(dual)))
-        scale = self._features.extent(self._scale) ** 2
+        mean = self._features.absolute_times(
+            self._own * self._features.absolute_transposed_times(np.abs(dual))
+        )
+        scale = self._features.absolute_times(self._scale) ** 2
         if self.noise is not None:
             noise = self.noise.diagonal()
             mean, scale = mean + noise * np.abs(dual), scale + noise
@@ -707,7 +711,7 @@ class FiniteRank(ByVector):
 
     def energy_error(self, dual: Array) -> float:
         """See `Prior.energy_error`."""
-        terms = self._own * self._features.reach(np.abs(dual)) ** 2
+        terms = self._own * self._features.absolute_transposed_times(np.abs(dual)) ** 2
         return 0.5 * UNIT * float(np.sqrt(terms @ terms))
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:
@@ -717,7 +721,7 @@ class FiniteRank(ByVector):
         margins, items = self._margins, self._comparisons.items
         ends = items[margins.first[some]], items[margins.second[some]]
         first, second = (posterior.means_at(rows).mean(axis=1) for rows in ends)
-        mean = columns(marginals.mean)[some].mean(axis=1)
+        mean = as_columns(marginals.mean)[some].mean(axis=1)
         variance = marginals.variance[some] + posterior.likelihood.margin_variance
         check_means(first - second, mean, variance)
 

@@ -15,10 +15,10 @@ from scipy.sparse import csr_array
 
 from skpref._utils import BLOCK, Array, Recorded, floor_variance, solve_blocks
 from skpref.data import Comparisons, ParsedX, distinct_rows
-from skpref.gp._posterior import PairMoments, Posterior, pair_moments, stacked
+from skpref.gp._posterior import PairMoments, Posterior, concatenate_blocks, pair_moments
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
-from skpref.gp._utilities import columns
+from skpref.gp._utilities import as_columns
 from skpref.kernels import (
     Kernel,
     Padded,
@@ -72,7 +72,7 @@ class GroupSites(Recorded):
         columns = np.full((len(A), self.n_places), float(NEW_GROUP))
         columns[:, 0] = group
         if self.n_places > 1:
-            first, second, _, _ = self.of_group(group)
+            first, second, _, _ = self.sites_of_group(group)
             sides = np.concatenate([first, second]), np.concatenate([second, first])
             same = np.all(A[:, None, :d] == sides[0][:, :d], axis=2)
             same &= np.all(B[:, None, :d] == sides[1][:, :d], axis=2)
@@ -80,7 +80,7 @@ class GroupSites(Recorded):
             columns[pair, 1:] = sides[0][margin, d + 1 : d + self.n_places]
         return columns
 
-    def of_group(self, group: float) -> tuple[Array, Array, Array, Array]:
+    def sites_of_group(self, group: float) -> tuple[Array, Array, Array, Array]:
         """Return first rows, second rows, precision (n, n) and shift of one group's margins."""
         begin, end = np.searchsorted(self.group, [group, group + 0.5])
         entry_begin, entry_end = np.searchsorted(self.row, [begin, end])
@@ -118,7 +118,7 @@ class GroupedPosterior(Posterior):
     @property
     def effect_variances(self) -> list[float]:
         """Return the same of each term of the effects: of a group, and of a pair within it."""
-        rows = self._rows(self.anchors[:, : self.sites.place])
+        rows = self._rows_with_groups(self.anchors[:, : self.sites.place])
         return [float(np.mean(term.diag(rows))) for term in terms_of_sum(self.effects)]
 
     def in_groups(self, groups: NDArray[np.intp] | None) -> "GroupedPosterior":
@@ -127,7 +127,7 @@ class GroupedPosterior(Posterior):
 
     def new_variance(self, A: Array, B: Array) -> Array:
         """Compute the variance of the effects of a new group on margins, (n,)."""
-        first, second = self._rows(A), self._rows(B)
+        first, second = self._rows_with_groups(A), self._rows_with_groups(B)
         scale = self.effects.diag(first) + self.effects.diag(second)
         variance = scale - 2.0 * kernel_values(self.effects, first, second, aligned=True)
         return floor_variance(variance, 0.0)
@@ -151,7 +151,9 @@ class GroupedPosterior(Posterior):
                 continue
             n = len(rows)
             beside = np.tile(self.sites.pair_columns(A[rows], B[rows], group), (2, 1))
-            both, covariance = self._in_group(np.concatenate([A[rows], B[rows]]), group, beside)
+            both, covariance = self._moments_in_group(
+                np.concatenate([A[rows], B[rows]]), group, beside
+            )
             means[rows] = both[:n] - both[n:]
             diagonal = np.diagonal(covariance)
             between = np.diagonal(covariance[:n, n:])
@@ -161,7 +163,7 @@ class GroupedPosterior(Posterior):
     def answer_mean(self, A: Any, B: Any) -> Array:
         """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
         blocks = list(self.answer_moments(*self.reader.sides(A, B)))
-        return stacked([block.means.mean(axis=1) for block in blocks], (0,))
+        return concatenate_blocks([block.means.mean(axis=1) for block in blocks], (0,))
 
     def answer_utilities(self, query: ParsedX) -> Array:
         """Compute the mean utilities of the items in answers about sets; see `Posterior`."""
@@ -172,7 +174,7 @@ class GroupedPosterior(Posterior):
         """Compute the moments of the utilities in answers about sets; see `Posterior`."""
         groups, k = self._groups_of(len(at)), at.shape[1]
         means, covariance = super().set_moments(items, at)
-        new = self._rows(items)
+        new = self._rows_with_groups(items)
         for i in range(k):
             for j in range(i + 1):
                 effects = kernel_values(self.effects, new[at[:, i]], new[at[:, j]], aligned=True)
@@ -181,7 +183,7 @@ class GroupedPosterior(Posterior):
         for place in np.flatnonzero(groups >= 0):
             columns = np.full((k, self.sites.n_places), float(NEW_GROUP))
             columns[:, 0] = groups[place]
-            moments = self._in_group(items[at[place]], groups[place], columns)
+            moments = self._moments_in_group(items[at[place]], groups[place], columns)
             means[place], covariance[place] = moments
         return means, covariance
 
@@ -196,7 +198,7 @@ class GroupedPosterior(Posterior):
             )
         return self.asked_groups
 
-    def _rows(self, items: Array, columns: Array | None = None) -> Array:
+    def _rows_with_groups(self, items: Array, columns: Array | None = None) -> Array:
         """Return rows with the columns of groups, by default those of a new one."""
         place, n_places = self.sites.place, self.sites.n_places
         if columns is None:
@@ -211,17 +213,18 @@ class GroupedPosterior(Posterior):
         """Return rows of the fit as the kernel of the utility takes them."""
         return rows if isinstance(self.kernel, Padded) else rows[:, : self.sites.place]
 
-    def _in_group(self, items: Array, group: float, columns: Array) -> tuple[Array, Array]:
+    def _moments_in_group(self, items: Array, group: float, columns: Array) -> tuple[Array, Array]:
         """Compute means (n, n_components) and covariance (n, n) of utilities in a known group.
 
         ``columns`` are those of the group, and of pairs in it, for each of the items.
         """
-        first, second, precision, shift = self.sites.of_group(group)
+        first, second, precision, shift = self.sites.sites_of_group(group)
         n = len(items)
-        rows = self._rows(items, columns)
+        rows = self._rows_with_groups(items, columns)
         sides = first[None], second[None]
         cross, share, pull = (
-            each[0] for each in self._effects_given(rows[None], sides, precision[None], shift[None])
+            each[0]
+            for each in self._condition_effects(rows[None], sides, precision[None], shift[None])
         )
         shared = self._shared_rows(rows), self._shared_rows(first), self._shared_rows(second)
         every = np.concatenate(shared)
@@ -231,7 +234,7 @@ class GroupedPosterior(Posterior):
         own = kernel_values(self.effects, rows) - share @ cross.T
         return mean, own + combined @ covariance @ combined.T
 
-    def _effects_given(
+    def _condition_effects(
         self, rows: Array, sides: tuple[Array, Array], precision: Array, shift: Array
     ) -> tuple[Array, Array, Array]:
         """Compute what the effects of items in groups are, given the utility.
@@ -302,17 +305,17 @@ class GroupedPosterior(Posterior):
                 precision[place[group[row]], local[row], local[sites.column[entry]]] = (
                     sites.precision[entry]
                 )
-                rows = np.stack([self._rows_in(flat, number) for number in numbers[some]])
+                rows = np.stack([self._rows_of_group(flat, number) for number in numbers[some]])
                 sides = sites.first[margin], sites.second[margin]
                 shift = sites.shift[margin]
-                cross, share, pull = self._effects_given(rows, sides, precision, shift)
+                cross, share, pull = self._condition_effects(rows, sides, precision, shift)
                 cross, share = (
                     np.stack([average @ values for values in each]) for each in (cross, share)
                 )
                 means += (cross @ pull).sum(axis=0)
                 taken += (share @ np.swapaxes(cross, 1, 2)).sum(axis=0)
                 lift[:, margin] = np.moveaxis(share, 0, 1)
-        alone = self._rows_in(flat, numbers[0])
+        alone = self._rows_of_group(flat, numbers[0])
         own = sum(kernel_values(term, alone) for term in self._terms_of_groups())
         own = average @ (average @ own).T  # of each group the same
         shared = [self._shared_rows(each) for each in (alone, sites.first, sites.second)]
@@ -354,13 +357,15 @@ class GroupedPosterior(Posterior):
             at = (n + 2 * which[:, None] + np.arange(2)).ravel()
             two = X[pairs[which].ravel()]
             columns = self._columns_of_pairs(two, group, numbers[which])
-            rows = self._rows(two.reshape(-1, d), columns)
+            rows = self._rows_with_groups(two.reshape(-1, d), columns)
             average = np.kron(np.eye(len(at)), shares)
             prior = kernel_values(self.effects, rows)
             if group >= 0:
-                first, second, precision, shift = sites.of_group(group)
+                first, second, precision, shift = sites.sites_of_group(group)
                 sides = first[None], second[None]
-                conditional = self._effects_given(rows[None], sides, precision[None], shift[None])
+                conditional = self._condition_effects(
+                    rows[None], sides, precision[None], shift[None]
+                )
                 cross, share, pull = (each[0] for each in conditional)
                 prior = prior - share @ cross.T
                 means[at] = average @ (cross @ pull)
@@ -369,7 +374,7 @@ class GroupedPosterior(Posterior):
                 parts[at[:, None], begin + n_margins] = average @ share
             own[np.ix_(at, at)] = average @ prior @ average.T
         ends = X.reshape(n * m, d), sites.first, sites.second
-        alike = [self._shared_rows(each) for each in (self._rows(ends[0]), *ends[1:])]
+        alike = [self._shared_rows(each) for each in (self._rows_with_groups(ends[0]), *ends[1:])]
         every, code = distinct_rows(np.concatenate(alike))
         to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
         shared_means, covariance = self._sum_moments(every, parts @ to_every)
@@ -407,11 +412,11 @@ class GroupedPosterior(Posterior):
         half = cross @ self.factor
         return cross @ self.weights, 0.5 * (prior + prior.T) - half @ half.T
 
-    def _rows_in(self, items: Array, group: float) -> Array:
+    def _rows_of_group(self, items: Array, group: float) -> Array:
         """Return rows in a known group, in no pair within it."""
         columns = np.full((len(items), self.sites.n_places), float(NEW_GROUP))
         columns[:, 0] = group
-        return self._rows(items, columns)
+        return self._rows_with_groups(items, columns)
 
     def _terms_of_groups(self) -> list[Kernel]:
         """Return the terms of the effects that are of a group as a whole, not of pairs in it."""
@@ -480,7 +485,7 @@ def utility_posterior(
     order = np.argsort(group, kind="stable")
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
-    entries = site_entries(prior.noise, sites.precision, columns(sites.shift))
+    entries = site_entries(prior.noise, sites.precision, as_columns(sites.shift))
     rows, columns_of = place[entries.row], place[entries.column]
     by_row = np.argsort(rows, kind="stable")
     group_sites = GroupSites(

@@ -555,20 +555,22 @@ class Grouped(FiniteRank):
         single = precision.single if isinstance(precision, SitePrecision) else precision
         return 1.0 / (1.0 + np.where(np.isinf(single), 0.0, single) * self._alone_own)
 
-    def lifted(self, vector: Array) -> Array:
+    def margin_values(self, vector: Array) -> Array:
         """Z and L times weights."""
         rank = len(self.shared_scale)
         return self._features.times(vector[:rank]) + self._groups.matrix @ vector[rank:]
 
-    def pulled(self, values: Array) -> Array:
+    def transposed_times(self, values: Array) -> Array:
         """Zᵀ and Lᵀ times values of the margins."""
-        return np.concatenate([self._features.pulled(values), self._groups.matrix.T @ values])
+        return np.concatenate(
+            [self._features.transposed_times(values), self._groups.matrix.T @ values]
+        )
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         own = np.concatenate([self._own, self._group_own])
         alone = (self._alone_own * vector.T).T
-        return alone + self.lifted((own * self.pulled(vector).T).T)
+        return alone + self.margin_values((own * self.transposed_times(vector).T).T)
 
     def root(self) -> Array:
         """See `Prior.root`."""
@@ -592,7 +594,7 @@ class Grouped(FiniteRank):
     ) -> list[MarginMoments]:
         """See `Prior.margins_of`; of the same answers, with other values of the features."""
         vector, sites = found.conditioned.root, found.sites
-        weights = vector.times(self.pulled(vector.shrink * sites.shift))
+        weights = vector.times(self.transposed_times(vector.shrink * sites.shift))
         rank, own = len(self.shared_scale), self._whole_finite.variance[self._groups.key_source]
         is_rest = np.ones(len(own), dtype=bool)
         is_rest[self._groups.used] = False
@@ -615,11 +617,11 @@ class Grouped(FiniteRank):
             mean = features.times(weights[:rank]) + matrix @ weights[rank:]
             mean = mean + moved * sites.shift - carried * here
             variance = variance - covariance * carried
-            variance += self._moved_squares(vector, features, matrix, carried)
+            variance += self._shared_variances(vector, features, matrix, carried)
             moments.append(MarginMoments(mean, floor_variance(variance, 0.0), np.zeros(len(mean))))
         return moments
 
-    def _moved_squares(
+    def _shared_variances(
         self,
         vector: _GroupedWeights,
         features: MarginFeatures,
@@ -658,7 +660,7 @@ class Grouped(FiniteRank):
             remainder = part.shared_rows(self.shared_rows(part.batch))
             yield part, remainder @ vector.inverse.T
 
-    def _spread(self, vector):
+    def _margin_variances(self, vector):
         variance = np.zeros(self.n_margins + 1)
         for part, half in self._margin_parts(vector):
             effects = part.effects
@@ -667,7 +669,7 @@ class Grouped(FiniteRank):
         shrink = vector.shrink
         return floor_variance(shrink * (self._alone_own + shrink * variance[:-1]), 0.0)
 
-    def _among(self, vector, at):
+    def _joint_covariances(self, vector, at):
         covariance = np.empty((*at.shape, at.shape[1]))
         place = np.empty(self.n_margins + 1, dtype=np.intp)
         for part, half in self._margin_parts(vector):
@@ -688,10 +690,10 @@ class Grouped(FiniteRank):
         """See `Prior.pull_back`; as `FiniteRank` has it, in all weights' variances."""
         if not len(self.kernel.theta):
             return np.zeros(0)
-        pulled = self.pulled(marginals.dual)
+        pulled = self.transposed_times(marginals.dual)
         fit = pulled**2
         if push is not None:
-            fit += 2.0 * pulled * self.pulled(push)
+            fit += 2.0 * pulled * self.transposed_times(push)
         inverse = marginals.root.inverse
         variance = np.einsum("ij,ij->j", inverse, inverse)
         variance = np.concatenate([variance, marginals.root.group_variance()])
@@ -717,11 +719,11 @@ class Grouped(FiniteRank):
         shared, _ = parts_by_column(self.kernel, self._column, self._comparisons.items.shape[1])
         return replace(super().posterior(sites, marginals, likelihood), kernel=shared)
 
-    def _gain_of(self, weights, precision):
+    def _precision_gain(self, weights, precision):
         return weights.gain
 
-    def _pull_of(self, weights, precision, shift):
-        pull = self._pull(precision, shift)
+    def _shift_of_sites(self, weights, precision, shift):
+        pull = self._shift_at_margins(precision, shift)
         return (weights.shrink * pull.T).T
 
     # -- rounding ----------------------------------------------------------------------------

@@ -103,7 +103,7 @@ class Weights(NamedTuple):
         """Return the weights of both sets of answers."""
         return Weights(self.gain + other.gain, self.shift + other.shift)
 
-    def told(self, at: "Moments") -> float:
+    def expected_log_factor(self, at: "Moments") -> float:
         """Compute E_q[log of the factor that these are], over the factor's mean under the prior."""
         factor_moments = moments(self)
         mean, half = at.mean, at.root @ self.gain
@@ -176,7 +176,7 @@ def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
     return whitening(K), _JITTER
 
 
-def _margin_whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
+def _whiten_for_margins(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
     """Compute `_whitening` for features of which margins alone count.
 
     Utilities whose common level would drown their differences, as a polynomial's does far from
@@ -234,8 +234,8 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
         Kernel and points.
     """
     (kernel, Z), (kernel_now, Z_now) = before, now
-    before_whiten = _margin_whitening(kernel, Z, kernel_values(kernel, Z))[0]
-    whiten = _margin_whitening(kernel_now, Z_now, kernel_values(kernel_now, Z_now))[0]
+    before_whiten = _whiten_for_margins(kernel, Z, kernel_values(kernel, Z))[0]
+    whiten = _whiten_for_margins(kernel_now, Z_now, kernel_values(kernel_now, Z_now))[0]
     turn = before_whiten @ kernel_values(kernel_now, Z, Z_now) @ whiten.T
     gain = turn.T @ weights.gain @ turn
     return Weights(0.5 * (gain + gain.T), turn.T @ weights.shift)
@@ -270,7 +270,7 @@ class Inducing(Prior):
         self.kernel, self.items, self.Z = kernel, items, Z
         self.K: Array = kernel_values(kernel, Z) if like is None else like.K
         whitened = (
-            _margin_whitening(kernel, Z, self.K) if like is None else (like.whiten, like.jitter)
+            _whiten_for_margins(kernel, Z, self.K) if like is None else (like.whiten, like.jitter)
         )
         self.whiten: Array = whitened[0]
         self.jitter: float = whitened[1]
@@ -384,7 +384,7 @@ class Inducing(Prior):
 
     def condition(self, precision: Array, shift: Array) -> Marginals:
         """See `Prior.condition`."""
-        at = moments(self.told(precision, shift))
+        at = moments(self.weights_of_sites(precision, shift))
         mean, variance, _ = self.under(at)
         return Marginals(mean, variance, shift - precision * mean, at.log_det, at)
 
@@ -440,7 +440,7 @@ class Inducing(Prior):
         pulled = by_mean if self._by_margins else self.incidence @ by_mean
         return Weights(gain, self._features.T @ pulled + gain @ at.mean)
 
-    def told(self, precision: Array, shift: Array) -> Weights:
+    def weights_of_sites(self, precision: Array, shift: Array) -> Weights:
         """Compute the factor on w that sites on the margins make, in natural parameters."""
         pulled = shift if self._by_margins else self.incidence @ shift
         return Weights(self._sandwich(precision), self._features.T @ pulled)
@@ -477,7 +477,7 @@ class Inducing(Prior):
         """
         information = Weights(sites.precision, sites.shift)
         if sites.precision.ndim == 1:
-            information = self.told(*information)
+            information = self.weights_of_sites(*information)
         root = semidefinite_root(information.gain)
         inner = root.T @ root
         inner.flat[:: len(inner) + 1] += 1.0
@@ -584,7 +584,7 @@ def place(items: NDArray[np.float64], kernel: Kernel, n: int, seed: int) -> NDAr
         return items
     rest = finite_parts(kernel, items.shape[1])[1]
     if named and rest is not None and seen_columns(rest, items.shape[1])[0]:
-        return _worst_known(items, kernel, n, seed)
+        return _choose_least_known(items, kernel, n, seed)
     columns = measured if named else list(range(items.shape[1]))
     scale, origin = feature_spread(items[:, columns]), _origin(items[:, columns])
     rng = np.random.default_rng(seed)
@@ -619,7 +619,7 @@ def _origin(items):
     return np.zeros(items.shape[1]) if origin is None else origin
 
 
-def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
+def _choose_least_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
     """Choose at most n items, each of the largest variance given those before, of a random part."""
     some = np.random.default_rng(seed).permutation(len(items))[: max(SAMPLE, 2 * n)]
     K = kernel_values(kernel, items[some])
@@ -627,7 +627,7 @@ def _worst_known(items: Array, kernel: Kernel, n: int, seed: int) -> Array:
     return items[some[order[: min(n, factor.shape[1])]]]
 
 
-def _crossed(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
+def _cross_points(items: Array, kernel: Kernel, n: int, seed: int) -> Array | None:
     """Place points where some terms have few features, in columns that no other term sees.
 
     One item is varied in these columns, so that nothing of these terms is left open, and in all
@@ -721,7 +721,7 @@ class InducingPoints(PriorRule):
         if spanning is not None and len(spanning) <= min(self.n, len(items) - 1):
             return replace(self, Z=spanning, bound=None)
         seed = seed_of(rng) or 0
-        crossed = _crossed(items, kernel, self.n, seed)
+        crossed = _cross_points(items, kernel, self.n, seed)
         if crossed is not None:
             return replace(self, Z=crossed, bound=None)
         Z = place(items, kernel, self.n, seed)

@@ -25,9 +25,9 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons
 from skpref.gp._dense import DenseItems, DenseMargins, root_times
-from skpref.gp._posterior import PairMoments, Posterior, difference_cov, stacked
+from skpref.gp._posterior import PairMoments, Posterior, concatenate_blocks, difference_cov
 from skpref.gp._prior import EXACT, HELD, Cost, Marginals, Prior, check_means
-from skpref.gp._utilities import Gain, columns
+from skpref.gp._utilities import Gain, as_columns
 from skpref.kernels import (
     Intransitive,
     Kernel,
@@ -117,7 +117,7 @@ class PairMargins(DenseMargins):
         """Compare the margins' means with the posterior's, which come about by other sums."""
         sides = self.items[self.first], self.items[self.second]
         blocks = [block.means.mean(axis=1) for block in posterior.answer_moments(*sides)]
-        mean = columns(marginals.mean).mean(axis=1)
+        mean = as_columns(marginals.mean).mean(axis=1)
         variance = marginals.variance + posterior.likelihood.margin_variance
         check_means(np.concatenate(blocks), mean, variance)
 
@@ -160,7 +160,7 @@ class PairsOfNames(DenseItems):
         """Compute S vector, see `Prior.times`."""
         return super().times(vector) + self._effect_variance * vector
 
-    def _through_effects(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
+    def _sites_through_effects(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
         """Return 1 + w × precision, and the sites' precision and shift seen through the effects."""
         share = 1.0 + self._effect_variance * precision
         return share, precision / share, (shift.T / share).T
@@ -171,7 +171,7 @@ class PairsOfNames(DenseItems):
 
     def condition(self, precision: Any, shift: Array) -> Marginals:
         """See `Prior.condition`."""
-        share, *sites = self._through_effects(precision, shift)
+        share, *sites = self._sites_through_effects(precision, shift)
         own = super().condition(*sites)
         return own._replace(
             mean=self._with_effects(own.mean, share, shift),
@@ -181,19 +181,19 @@ class PairsOfNames(DenseItems):
 
     def shifted(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
         """See `Prior.shifted`."""
-        share, *sites = self._through_effects(precision, shift)
+        share, *sites = self._sites_through_effects(precision, shift)
         own = super().shifted(marginals, *sites)
         return own._replace(mean=self._with_effects(own.mean, share, shift))
 
     def centre(self, precision: Any, shift: Array) -> tuple[Array, Array]:
         """See `Prior.centre`."""
-        share, *sites = self._through_effects(precision, shift)
+        share, *sites = self._sites_through_effects(precision, shift)
         mean, dual = super().centre(*sites)
         return self._with_effects(mean, share, shift), dual
 
     def gain(self, marginals: Marginals, precision: Array, shift: Array) -> Gain:
         """See `Dense.gain`."""
-        return super().gain(marginals, *self._through_effects(precision, shift)[1:])
+        return super().gain(marginals, *self._sites_through_effects(precision, shift)[1:])
 
     def gram(self, marginals: Marginals, precision: Array) -> Array:
         """See `Dense.gram`."""
@@ -219,7 +219,7 @@ class PairsOfNames(DenseItems):
 
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`."""
-        precision = self._through_effects(sites.precision, sites.shift)[1]
+        precision = self._sites_through_effects(sites.precision, sites.shift)[1]
         spread = self.difference(semidefinite_root(marginals.root.covariance))
         utility = super().posterior(sites, marginals, likelihood)
         factor = precision[:, None] * spread
@@ -258,7 +258,7 @@ def _with_pairs(
         effects=effects,
         first=prior.first,
         second=prior.second,
-        pair_weights=columns(dual),
+        pair_weights=as_columns(dual),
         pair_factor=factor,
         pair_precision=precision,
     )
@@ -291,7 +291,7 @@ class IntransitivePosterior(Posterior):
     pair_factor: Array = None  # type: ignore[assignment]
     pair_precision: Array | None = None
 
-    def _spent(self, cross: Array, effects: Array, joint: bool = False) -> Array:
+    def _explained_covariance(self, cross: Array, effects: Array, joint: bool = False) -> Array:
         """Compute what the answers take from variances (n,), or from the covariance (n, n).
 
         Parameters
@@ -348,7 +348,7 @@ class IntransitivePosterior(Posterior):
         scale = self.kernel.diag(A) + self.kernel.diag(B)
         prior = scale - 2.0 * kernel_values(self.kernel, A, B, aligned=True) + variance
         scale = np.where(np.any(A != B, axis=1), scale + variance, 0.0)
-        variance = floor_variance(prior - self._spent(cross, effects), scale)
+        variance = floor_variance(prior - self._explained_covariance(cross, effects), scale)
         return cross @ self.weights + effects @ self.pair_weights, variance
 
     def joint_answer_moments(self, A: Array, B: Array) -> tuple[Array, Array]:
@@ -362,12 +362,12 @@ class IntransitivePosterior(Posterior):
             prior += term.variance * _pair_values(K, np.arange(n), np.arange(n, 2 * n))
         cross, effects = self.cross(A) - self.cross(B), self._effects_at(A, B)[0]
         means = cross @ self.weights + effects @ self.pair_weights
-        return means, prior - self._spent(cross, effects, joint=True)
+        return means, prior - self._explained_covariance(cross, effects, joint=True)
 
     def answer_mean(self, A: Any, B: Any) -> Array:
         """Compute the mean of the margins that answers are about, for pairs of rows, (n,)."""
         blocks = list(self.answer_moments(*self._pairs(A, B)))
-        return stacked([block.means.mean(axis=1) for block in blocks], (0,))
+        return concatenate_blocks([block.means.mean(axis=1) for block in blocks], (0,))
 
     def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
         """Raise ValueError: effects of pairs say nothing of sets."""
@@ -405,7 +405,7 @@ class IntransitivePosterior(Posterior):
         cross[m:] = self._effects_at(self.anchors[first], self.anchors[second])[0]
         of_utility, mean = np.zeros((m + len(first), m)), cross @ self.pair_weights
         of_utility[:m], mean[:m] = prior[:m, :m], prior[:m, :m] @ self.weights
-        root = symmetric_root(prior - self._spent(of_utility, cross, joint=True))
+        root = symmetric_root(prior - self._explained_covariance(of_utility, cross, joint=True))
         drawn = mean[:, rng.integers(self.n_components, size=n)]
         drawn = drawn + root @ rng.standard_normal((root.shape[1], n))
         return drawn[first] - drawn[second], drawn[m:]

@@ -124,7 +124,7 @@ class Chains:
 
     def __init__(self, nodes: Nodes, drift: Drift, begin: Array | None = None):
         self.nodes, self.drift, self._readout = nodes, drift, drift.seen
-        self._A, self._Q = drift.moved(nodes.before, nodes.times)
+        self._A, self._Q = drift.transition(nodes.before, nodes.times)
         self._A[:, :, nodes.first] = 0.0
         self._begin = drift.spread(nodes.times[nodes.first]) if begin is None else begin
         self._Q[:, :, nodes.first] = self._begin
@@ -139,7 +139,7 @@ class Chains:
             spread[:, :, after] += np.einsum("ijn,kjn->ikn", half, A)
         return np.einsum("i,ijn,j->n", self._readout, spread, self._readout)
 
-    def filtered(self, precision: Array) -> Filtered:
+    def condition_nodes(self, precision: Array) -> Filtered:
         """Condition the nodes on sites of some precision."""
         nodes, h, size = self.nodes, self._readout, self.drift.size
         gain, share = np.empty((size, nodes.n_nodes)), np.empty(nodes.n_nodes)
@@ -182,7 +182,7 @@ class Chains:
         """Return what computes the means of the nodes' values given sites of that precision."""
         return Smoother(self.nodes, self._A, self._readout, filtered)
 
-    def carried(self, weights: Array) -> tuple[Array, Array]:
+    def propagate_weights(self, weights: Array) -> tuple[Array, Array]:
         """Compute the states that weights on the nodes' values bring about: K times weights.
 
         Returns
@@ -206,7 +206,7 @@ class Chains:
 
     def times(self, weights: Array) -> Array:
         """Compute K times weights on the nodes' values."""
-        values: Array = self._readout @ self.carried(weights)[0]
+        values: Array = self._readout @ self.propagate_weights(weights)[0]
         return values
 
     def gradient(self, quadratic: list[tuple[float, Array]], filtered: Filtered) -> Array:
@@ -224,7 +224,7 @@ class Chains:
             half = np.einsum("ijn,jkn->ikn", filtered.slope[:, :, after], self._A[:, :, after])
             by_A[:, :, after] -= np.einsum("ijn,jkn->ikn", half, filtered.covariance[:, :, before])
         for factor, weights in quadratic:
-            state, pull = self.carried(weights)
+            state, pull = self.propagate_weights(weights)
             by_Q += 0.5 * factor * pull[:, None] * pull[None]
             for before, after in nodes.moves:
                 by_A[:, :, after] += factor * pull[:, None, after] * state[None, :, before]

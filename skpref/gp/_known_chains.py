@@ -13,7 +13,7 @@ from skpref.gp._kalman import Chains, Filtered, Nodes
 from skpref.kernels import Drift
 
 
-def places(known: Array, rows: Array) -> NDArray[np.intp]:
+def find_places(known: Array, rows: Array) -> NDArray[np.intp]:
     """Find the places of rows among distinct ones, −1 where they have none."""
     if known.shape[1] == 1:
         order = np.argsort(known[:, 0], kind="stable")
@@ -58,7 +58,7 @@ class Course(NamedTuple):
         cls, chains: Chains, known: Filtered, weights: Array, begin: NDArray[np.intp]
     ) -> "Course":
         """Make the course of chains given sites, whose values' mean is K times some weights."""
-        state, pull = chains.carried(weights)
+        state, pull = chains.propagate_weights(weights)
         order = chains.nodes.by_time
         return cls(
             begin,
@@ -142,7 +142,7 @@ class KnownChains:
 
     def chains_of(self, rows: Array) -> NDArray[np.intp]:
         """Find the chains that rows belong to, −1 of who is new."""
-        return places(self.who, rows[:, list(self.drift.who)])
+        return find_places(self.who, rows[:, list(self.drift.who)])
 
     def last_times(self, chain: NDArray[np.intp]) -> Array:
         """The last time at which something is known of chains, −inf where nothing is."""
@@ -183,7 +183,7 @@ class KnownChains:
         mean, slope, pull = np.zeros((n, size)), np.zeros((n, size, size)), np.zeros((n, size))
         if follows.any():
             after = ahead[follows]
-            A, _ = drift.moved(times[follows], course.times[after])
+            A, _ = drift.transition(times[follows], course.times[after])
             pull[follows] = np.einsum("jin,nj->ni", A, course.pull[after])
             half = np.einsum("jin,njk->nik", A, course.slope[after])
             slope[follows] = np.einsum("nij,jkn->nik", half, A)
@@ -191,12 +191,12 @@ class KnownChains:
         before[has_past] = course.times[at[has_past]]
         P[has_past], state[has_past] = course.covariance[at[has_past]], course.state[at[has_past]]
         if self.last is not None:
-            has_past = self._since(chain, times, has_past, (before, P, state))
+            has_past = self._use_latest_news(chain, times, has_past, (before, P, state))
         covariance = np.empty_like(P)
         covariance[~has_past] = np.moveaxis(drift.spread(times[~has_past]), 2, 0)
         mean[~has_past] = np.einsum("nij,nj->ni", covariance[~has_past], pull[~has_past])
         if has_past.any():
-            A, Q = drift.moved(before[has_past], times[has_past])
+            A, Q = drift.transition(before[has_past], times[has_past])
             Q = np.moveaxis(Q, 2, 0)
             half = np.einsum("ijn,njk->nik", A, P[has_past])
             covariance[has_past] = np.einsum("nij,kjn->nik", half, A) + Q
@@ -204,7 +204,7 @@ class KnownChains:
             mean[has_past] += np.einsum("nij,nj->ni", Q, pull[has_past])
         return StateMoments(mean, covariance, slope)
 
-    def _since(self, chain, times, has_past, from_):
+    def _use_latest_news(self, chain, times, has_past, from_):
         """Let what was told since the course stand where it is the last before a time.
 
         It is never earlier than the course, of which then nothing lies ahead.
@@ -233,13 +233,13 @@ class KnownChains:
         """All that was told since the course by chain and time, and where each chain begins."""
         parts: Any = [np.concatenate(part) for part in zip(*self.told_since, strict=True)]
         every = Latest(*parts)
-        every = every._replace(chain=places(self.who, every.who))
+        every = every._replace(chain=find_places(self.who, every.who))
         order = np.lexsort((every.times, every.chain))
         counts = np.bincount(every.chain, minlength=len(self.who))
         parts = [part[order] for part in every]
         return Latest(*parts), np.concatenate([[0], np.cumsum(counts)])
 
-    def told(self, news: Latest) -> "KnownChains":
+    def with_news(self, news: Latest) -> "KnownChains":
         """These chains after answers of one time, which is later than all that is known of these
         items; what is known of earlier times stays, until `smoothed`."""
         n, new = len(self.who), news.chain < 0
@@ -276,7 +276,7 @@ class KnownChains:
         np.add.at(precision, nodes.node, np.concatenate([course.precision, every.precision]))
         np.add.at(shift, nodes.node, np.concatenate([course.shift, every.shift]))
         chains = Chains(nodes, self.drift)
-        filtered = chains.filtered(precision)
+        filtered = chains.condition_nodes(precision)
         weights = shift - precision * chains.smoother(filtered).means(shift)
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain, minlength=len(self.who)))])
         course = Course.of(chains, filtered, weights, begin)
@@ -307,7 +307,7 @@ class KnownChains:
                 np.concatenate([times[first], at[second]]), return_inverse=True
             )
             place = place.reshape(-1)
-            among = self._among(int(chain), every)
+            among = self._chain_covariance(int(chain), every)
             covariance[np.ix_(first, second)] = among[
                 np.ix_(place[: len(first)], place[len(first) :])
             ]
@@ -341,7 +341,7 @@ class KnownChains:
         variance: Array = totals**2 @ self.moments(X[first])[1]
         return variance
 
-    def _among(self, chain: int, times: Array) -> Array:
+    def _chain_covariance(self, chain: int, times: Array) -> Array:
         """Covariance of one chain's values at ascending times, (m, m)."""
         drift, course, h = self.drift, self.course, self.drift.seen
         states = self.states(np.full(len(times), chain), times)
@@ -364,7 +364,8 @@ class KnownChains:
                 P = drift.spread(np.array([time]))[:, :, 0]
             else:
                 A, Q = (
-                    each[:, :, 0] for each in drift.moved(np.array([previous]), np.array([time]))
+                    each[:, :, 0]
+                    for each in drift.transition(np.array([previous]), np.array([time]))
                 )
                 P, reach = A @ P @ A.T + Q, reach @ A.T
             previous = time

@@ -56,22 +56,24 @@ class UtilitiesGivenValues:
         self.covariance: NDArray[np.float64] = K - self._half @ self._half.T
         self.log_density = -0.5 * float(white @ white + log_det + n_contrasts * np.log(2.0 * np.pi))
 
-    def pulled(self, vectors: Array) -> Array:
+    def transposed_times(self, vectors: Array) -> Array:
         """Return (I − P K) times the columns of a matrix: to weights before values."""
         return vectors - self._root @ (self._half.T @ vectors)
 
     def weights(self, further: Array) -> Array:
         """Return the items' weights of values, and of answers whose weights are given values."""
         own = self._weights if further.ndim == 1 else self._weights[:, None]
-        return own + self.pulled(further)
+        return own + self.transposed_times(further)
 
     def factor(self, further: Array) -> Array:
         """Return D with covariance K − K D Dᵀ K, of one that is of K given values."""
-        return np.hstack([self.pulled(further), self._root])
+        return np.hstack([self.transposed_times(further), self._root])
 
     def gram(self, further: Array) -> Array:
         """Return D Dᵀ, see `factor`, of that of further answers."""
-        gram: Array = self.pulled(self.pulled(further).T) + self._root @ self._root.T
+        gram: Array = (
+            self.transposed_times(self.transposed_times(further).T) + self._root @ self._root.T
+        )
         return gram
 
 

@@ -19,7 +19,7 @@ from skpref._utils import (
     row_blocks,
     spectrum_blocks,
 )
-from skpref.gp._orthants import LEAST, bivariate, hazard, log_bivariate, tilts, trivariate
+from skpref.gp._orthants import LEAST, bivariate, find_tilts, hazard, log_bivariate, trivariate
 
 # Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
@@ -81,13 +81,13 @@ def orthant_moments(mean: Array, covariance: Array, sums: Array | None = None) -
     """
     m = mean.shape[1]
     if m > 3 or sums is not None:
-        return _by_points(mean, covariance, sums)
+        return _moments_by_points(mean, covariance, sums)
     if m == 1:
-        return _of_one(mean, covariance)
-    return _of_two(mean, covariance) if m == 2 else _of_three(mean, covariance)
+        return _moments_of_one(mean, covariance)
+    return _moments_of_two(mean, covariance) if m == 2 else _moments_of_three(mean, covariance)
 
 
-def _of_one(mean, covariance):
+def _moments_of_one(mean, covariance):
     deviation = np.sqrt(covariance[:, 0])
     u = mean / deviation
     ratio = hazard(u)
@@ -95,8 +95,8 @@ def _of_one(mean, covariance):
     return OrthantMoments(log_ndtr(u[:, 0]), ratio / deviation, curvature[:, :, None])
 
 
-def _of_two(mean, covariance):
-    deviation, correlation = _standardised(covariance)
+def _moments_of_two(mean, covariance):
+    deviation, correlation = _standardise(covariance)
     u = mean / deviation
     angle = _angles(correlation[:, 0, 1])
     log_probability = np.log(np.maximum(bivariate(u[:, 0], u[:, 1], angle), LEAST))
@@ -105,7 +105,7 @@ def _of_two(mean, covariance):
         log_probability[rare] = log_bivariate(u[rare, 0], u[rare, 1], angle[rare])
     gradient = np.empty_like(u)
     for i in (0, 1):
-        centre, spread = _beyond(mean, covariance, i)
+        centre, spread = _given_zero_entry(mean, covariance, i)
         standardised = centre[:, 0] / np.sqrt(spread[:, 0, 0])
         log_slope = log_ndtr(standardised) - 0.5 * u[:, i] ** 2 - log_probability
         gradient[:, i] = np.exp(log_slope) / (np.sqrt(2.0 * np.pi) * deviation[:, i])
@@ -114,14 +114,14 @@ def _of_two(mean, covariance):
     return _with_curvature(log_probability, gradient, across, mean, covariance)
 
 
-def _of_three(mean, covariance):
-    deviation, correlation = _standardised(covariance)
+def _moments_of_three(mean, covariance):
+    deviation, correlation = _standardise(covariance)
     probability = trivariate(mean / deviation, _angles(correlation))
     gradient, across = np.empty_like(mean), np.empty_like(mean)
     total = np.maximum(probability, LEAST)
     for i in range(3):
-        centre, spread = _beyond(mean, covariance, i)
-        width, within = _standardised(spread)
+        centre, spread = _given_zero_entry(mean, covariance, i)
+        width, within = _standardise(spread)
         limits = centre / width
         both = bivariate(limits[:, 0], limits[:, 1], _angles(within[:, 0, 1]))
         density = np.exp(-0.5 * (mean[:, i] / deviation[:, i]) ** 2) / np.sqrt(2.0 * np.pi)
@@ -132,7 +132,7 @@ def _of_three(mean, covariance):
     moments = _with_curvature(np.log(total), gradient, across, mean, covariance)
     rare = np.flatnonzero(~(probability > _RARE))
     if len(rare):
-        parts = _by_points(mean[rare], covariance[rare])
+        parts = _moments_by_points(mean[rare], covariance[rare])
         for whole, part in zip(moments, parts, strict=True):
             whole[rare] = part
     return moments
@@ -151,7 +151,7 @@ def _with_curvature(log_probability, gradient, across, mean, covariance):
     return OrthantMoments(log_probability, gradient, curvature)
 
 
-def _standardised(covariance):
+def _standardise(covariance):
     deviation = np.sqrt(np.einsum("nii->ni", covariance))
     return deviation, covariance / (deviation[:, :, None] * deviation[:, None, :])
 
@@ -160,16 +160,16 @@ def _angles(correlation):
     return np.arccos(np.clip(correlation, -1.0, 1.0))
 
 
-def _beyond(mean, covariance, i):
+def _given_zero_entry(mean, covariance, i):
     """Return mean and covariance of the other entries given that entry i is zero."""
     others = [k for k in range(mean.shape[1]) if k != i]
     slope = covariance[:, others, i] / covariance[:, i, i, None]
     spread = covariance[:, others][:, :, others]
     spread = spread - slope[:, :, None] * covariance[:, i][:, None, others]
-    return mean[:, others] - slope * mean[:, i, None], _lifted(spread, covariance, others)
+    return mean[:, others] - slope * mean[:, i, None], _floor_variances(spread, covariance, others)
 
 
-def _lifted(spread, covariance, entries):
+def _floor_variances(spread, covariance, entries):
     """Raise variances to at least what rounding leaves of them; return the covariance."""
     least = 4.0 * np.finfo(np.float64).eps * np.einsum("nii->ni", covariance)[:, entries]
     at = np.arange(len(entries))
@@ -198,17 +198,19 @@ def _log_density(mean, covariance, pair):
 # -- four entries and more -----------------------------------------------------------------------
 
 
-def _by_points(mean, covariance, sums=None):
+def _moments_by_points(mean, covariance, sums=None):
     n, m = mean.shape
     points = cube_lattice(m - 1)
     parts = [
-        _weighted(mean[rows], covariance[rows], points, None if sums is None else sums[rows])
+        _importance_moments(
+            mean[rows], covariance[rows], points, None if sums is None else sums[rows]
+        )
         for rows in row_blocks(n, _POINTS * m)
     ]
     return OrthantMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def _weighted(mean, covariance, points, sums=None):
+def _importance_moments(mean, covariance, points, sums=None):
     """Return log Pr, gradient and B as averages over points, by separation of variables.
 
     v = μ − L y, each y_k normal of mean t_k and cut off above, where v_k or a sum is zero.
@@ -218,7 +220,7 @@ def _weighted(mean, covariance, points, sums=None):
     pivot = np.einsum("nii->ni", factor)
     scaled = np.tril(factor / pivot[:, :, None], -1)
     limits = mean / pivot
-    tilt = tilts(limits, scaled)
+    tilt = find_tilts(limits, scaled)
     draws, log_weight = np.empty((n, m, points.shape[1])), np.zeros((n, points.shape[1]))
     for k in range(m):
         upper = np.broadcast_to((limits - tilt)[:, k, None], log_weight.shape)
@@ -233,7 +235,7 @@ def _weighted(mean, covariance, points, sums=None):
             last = 1.0 - ratio * (ratio + upper)
             log_weight += log_ndtr(upper)
             break
-        log_mass, draw = _cut_off(upper, points[k])
+        log_mass, draw = _truncated_quantiles(upper, points[k])
         shift = tilt[:, k, None]
         draws[:, k] = draw + shift
         log_weight += log_mass + shift * (0.5 * shift - draws[:, k])
@@ -263,7 +265,7 @@ def _least_entry(v, sums):
     return np.max(-np.matmul(before, v), axis=1, initial=0.0)
 
 
-def _cut_off(upper, points):
+def _truncated_quantiles(upper, points):
     """Return log Φ(upper), and quantiles of the standard normal that is cut off there."""
     mass = ndtr(upper)
     draw = ndtri(points * mass)

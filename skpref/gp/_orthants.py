@@ -47,10 +47,10 @@ def log_integral(log_density: Family, top: Array) -> Array:
     def at(x: Array) -> Array:
         return log_density(all_rows, x[:, None])[:, 0]
 
-    peak, away = _peak(at, top)
+    peak, away = _find_peak(at, top)
     height = at(peak)
-    left_reach = _reach(at, peak, height, -1.0, np.full_like(peak, np.inf))
-    right_reach = _reach(at, peak, height, 1.0, away)
+    left_reach = _find_reach(at, peak, height, -1.0, np.full_like(peak, np.inf))
+    right_reach = _find_reach(at, peak, height, 1.0, away)
     width = left_reach + right_reach
     # In shares of the width from the peak on, so that rounding of a far peak closes no panel.
     edges = np.stack([-left_reach, np.zeros_like(peak), right_reach], axis=1)
@@ -64,7 +64,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
     return height + np.log(width) + np.log(integral(share, edges / width[:, None], tolerance))
 
 
-def _peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
+def _find_peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
     """Find where g is largest, by golden section, and how far below top."""
 
     def value(t: Array) -> Array:
@@ -88,7 +88,7 @@ def _peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
     return top - away, away
 
 
-def _reach(
+def _find_reach(
     at: Callable[[Array], Array], peak: Array, height: Array, side: float, most: Array
 ) -> Array:
     """Distance from the peak, at most ``most``, at which g has fallen by the drop."""
@@ -120,20 +120,20 @@ def bivariate(h: Array, k: Array, angle: Array) -> Array:
     h = np.where(h == 0.0, 1e-150, h)
     k = np.where(k == 0.0, 1e-150, k)
     probability = 0.5 * (ndtr(h) + ndtr(k))  # Owen (1956), (2.1)
-    probability -= owens_t(h, given(k, h, angle) / h)
-    probability -= owens_t(k, given(h, k, angle) / k)
+    probability -= owens_t(h, conditional_limit(k, h, angle) / h)
+    probability -= owens_t(k, conditional_limit(h, k, angle) / k)
     probability -= 0.5 * ((h < 0.0) != (k < 0.0))
     return np.clip(probability, 0.0, 1.0)
 
 
-def proper(angle: Array) -> Array:
+def clip_angle(angle: Array) -> Array:
     """An angle whose sine is not 0."""
     return np.clip(angle, NEGLIGIBLE, np.pi - NEGLIGIBLE)
 
 
-def given(k: Array, x: Array, angle: Array) -> Array:
+def conditional_limit(k: Array, x: Array, angle: Array) -> Array:
     """Limit of Z₂ < k in units of its conditional deviation given Z₁ = x: (k − ρx)/√(1 − ρ²)."""
-    angle = proper(angle)
+    angle = clip_angle(angle)
     # ρ = ±(1 − 2s): differences of nearly equal limits are formed before anything is rounded.
     sign = np.where(angle < np.pi / 2, 1.0, -1.0)
     half = np.where(angle < np.pi / 2, np.sin(angle / 2), np.cos(angle / 2))
@@ -158,7 +158,7 @@ def _log_tail(h: Array, k: Array, angle: Array) -> Array:
     dρ/dy is exp(−a e⁻²ʸ − b e²ʸ − c)/(2π cosh y), log-concave in y."""
     a, b = (h + k) ** 2 / 8.0, (h - k) ** 2 / 8.0
     # (h² + k²)/4 = a + b; the three are summed as squares so that they do not cancel.
-    top = -np.log(np.tan(proper(angle) / 2.0))
+    top = -np.log(np.tan(clip_angle(angle) / 2.0))
 
     def log_density(row: NDArray[np.intp], y: Array) -> Array:
         e = np.exp(np.maximum(y, -200.0))
@@ -184,11 +184,13 @@ def trivariate(limits: Array, angles: Array) -> Array:
     angles : ndarray of shape (n, 3, 3)
         The correlations are their cosines.
     """
-    parts = [_by_plackett(limits[rows], angles[rows]) for rows in row_blocks(len(limits), 64)]
+    parts = [
+        _integrate_plackett(limits[rows], angles[rows]) for rows in row_blocks(len(limits), 64)
+    ]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _by_plackett(limits: Array, angles: Array) -> Array:
+def _integrate_plackett(limits: Array, angles: Array) -> Array:
     """Integrate Plackett's derivative in two of the correlations, which begin at zero.
 
     Genz (2004), Numerical computation of rectangular bivariate and trivariate normal and t
@@ -212,9 +214,9 @@ def _by_plackett(limits: Array, angles: Array) -> Array:
         total = np.zeros(t.shape)
         for k in (0, 1):
             s, across, f = np.cos(opened[k]), np.cos(opened[1 - k]), np.cos(third)
-            sine = np.sin(proper(opened[k]))
+            sine = np.sin(clip_angle(opened[k]))
             x, y, z = (h[row, i, None] for i in (0, 1 + k, 2 - k))
-            away = given(x, np.broadcast_to(y, t.shape), opened[k])
+            away = conditional_limit(x, np.broadcast_to(y, t.shape), opened[k])
             limit = z * sine - (x * (across - s * f) + y * (f - s * across)) / sine
             density = np.exp(-0.5 * (away * away + y * y))
             total += turns[row, k, None] * density * ndtr(limit / rest)
@@ -229,11 +231,11 @@ def log_trivariate(limits: Array, angles: Array) -> Array:
     """log Φ₃, to 1e-7 and finite where Φ₃ is far less than the least number."""
     logs = np.zeros(len(limits))
     for rows in row_blocks(len(limits), 256):
-        logs[rows] = _log_tail_of_three(*_conditioned(limits[rows], angles[rows]))
+        logs[rows] = _log_trivariate_tail(*_condition_on_least(limits[rows], angles[rows]))
     return logs
 
 
-def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
+def _condition_on_least(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
     """Limits with the least first, the angles of the other two with it, and the angle between
     these two given it."""
     first = np.argmin(limits, axis=1)[:, None]
@@ -250,13 +252,13 @@ def _conditioned(limits: Array, angles: Array) -> tuple[Array, Array, Array]:
     minus = np.sin(half - first_angle) * np.sin(half - second_angle)
     plus = np.sin(half) * np.sin(half - between)
     residual = 2.0 * np.arctan2(np.sqrt(np.maximum(minus, 0.0)), np.sqrt(np.maximum(plus, 0.0)))
-    return limits, proper(np.stack([first_angle, second_angle], axis=1)), proper(residual)
+    return limits, clip_angle(np.stack([first_angle, second_angle], axis=1)), clip_angle(residual)
 
 
-def _log_tail_of_three(limits: Array, angles: Array, residual: Array) -> Array:
+def _log_trivariate_tail(limits: Array, angles: Array, residual: Array) -> Array:
     def log_density(row: NDArray[np.intp], x: Array) -> Array:
-        second_limit = given(limits[row, 1, None], x, angles[row, 0, None])
-        third_limit = given(limits[row, 2, None], x, angles[row, 1, None])
+        second_limit = conditional_limit(limits[row, 1, None], x, angles[row, 0, None])
+        third_limit = conditional_limit(limits[row, 2, None], x, angles[row, 1, None])
         between = np.repeat(residual[row], x.shape[1])
         inner = log_bivariate(second_limit.ravel(), third_limit.ravel(), between).reshape(x.shape)
         return inner - 0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
@@ -280,15 +282,15 @@ def multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
     Of each so many successive rows as there are ``parts`` only the mean is wanted: each has points
     of its own, fewer the more there are.
     """
-    return _in_blocks(_average, limits, correlation, parts)
+    return _average_in_blocks(_mean_weight, limits, correlation, parts)
 
 
 def log_multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
     """log Φ_m, finite where Φ_m is far less than the least number; ``parts`` as above."""
-    return _in_blocks(_log_average, limits, correlation, parts)
+    return _average_in_blocks(_choose_log_mean_weight, limits, correlation, parts)
 
 
-def _in_blocks(
+def _average_in_blocks(
     method: Callable[[Array, Array, Array], Array], limits: Array, correlation: Array, parts: int
 ) -> Array:
     n, m = limits.shape
@@ -302,7 +304,7 @@ def _in_blocks(
     return estimate
 
 
-def _average(limits: Array, factor: Array, points: Array) -> Array:
+def _mean_weight(limits: Array, factor: Array, points: Array) -> Array:
     n, m = limits.shape
     draws = np.empty((n, m - 1, points.shape[2]))
     total = np.ones((n, points.shape[2]))
@@ -315,12 +317,12 @@ def _average(limits: Array, factor: Array, points: Array) -> Array:
     return total.mean(axis=1)
 
 
-def _log_average(limits: Array, factor: Array, points: Array) -> Array:
+def _choose_log_mean_weight(limits: Array, factor: Array, points: Array) -> Array:
     """Return log Φ_m by draws of normals with means of their own (Botev 2017), for rare events.
 
     Where these make the weights no more even than none would, draws are of normals with mean zero.
     """
-    tilted, spread = _log_mean_weight(limits, factor, points, tilts(limits, factor))
+    tilted, spread = _log_mean_weight(limits, factor, points, find_tilts(limits, factor))
     plain, plain_spread = _log_mean_weight(limits, factor, points, np.zeros_like(limits))
     return np.where(spread < plain_spread, tilted, plain)
 
@@ -349,7 +351,7 @@ def _log_mean_weight(
     return log_mean, logsumexp(2.0 * total, axis=1) - np.log(n_points) - 2.0 * log_mean
 
 
-def tilts(limits: Array, scaled: Array) -> Array:
+def find_tilts(limits: Array, scaled: Array) -> Array:
     """Return means of the proposals near Botev's saddle point, (10), by Newton's method."""
     n, m = limits.shape
     tilt, x = np.zeros((n, m)), np.zeros((n, m))
@@ -533,7 +535,7 @@ def best_of_mixture(
     >>> best_of_mixture([[[1.0, -1.0], [0.0, 0.0]]], [np.eye(2)]).round(4)
     array([[0.5, 0.5]])
     """
-    raw = _by_size(means, covariance, mask, 0.0, _probability)
+    raw = _apply_by_size(means, covariance, mask, 0.0, _probability)
     return raw / raw.sum(axis=1, keepdims=True)
 
 
@@ -541,11 +543,11 @@ def log_best_of_mixture(
     means: ArrayLike, covariance: ArrayLike, mask: NDArray[np.bool_] | None = None
 ) -> Array:
     """Logarithm of :func:`best_of_mixture`, finite in the tails, with the same arguments."""
-    raw = _by_size(means, covariance, mask, -np.inf, _log_probability)
+    raw = _apply_by_size(means, covariance, mask, -np.inf, _log_probability)
     return raw - logsumexp(raw, axis=1, keepdims=True)
 
 
-def _by_size(
+def _apply_by_size(
     means: ArrayLike,
     covariance: ArrayLike,
     mask: NDArray[np.bool_] | None,
@@ -585,8 +587,8 @@ def _probability(means: Array, covariance: Array) -> Array:
     raw = np.ones((n, k))
     if k == 1:
         return raw
-    for i, limits, angles in _differences(means, covariance):
-        raw[:, i] = _orthants(_PLAIN[min(k, 5)], limits, angles).mean(axis=1)
+    for i, limits, angles in _standardised_differences(means, covariance):
+        raw[:, i] = _apply_to_components(_PLAIN[min(k, 5)], limits, angles).mean(axis=1)
     return raw
 
 
@@ -597,15 +599,15 @@ def _log_probability(means: Array, covariance: Array) -> Array:
     raw = _probability(means, covariance)
     rare = (raw < _RARE) | (k == 2)
     logs = np.log(np.where(rare, 1.0, raw))
-    for i, limits, angles in _differences(means, covariance):
+    for i, limits, angles in _standardised_differences(means, covariance):
         few = rare[:, i]
         if few.any():
-            by_component = _orthants(_LOGARITHMIC[min(k, 5)], limits[few], angles[few])
+            by_component = _apply_to_components(_LOGARITHMIC[min(k, 5)], limits[few], angles[few])
             logs[few, i] = logsumexp(by_component, axis=1) - np.log(n_components)
     return logs
 
 
-def _orthants(method: Callable[..., Array], limits: Array, angles: Array) -> Array:
+def _apply_to_components(method: Callable[..., Array], limits: Array, angles: Array) -> Array:
     """A method at limits (n, n_components, m), of the same angles (n, m, m) for all components."""
     n, n_components, m = limits.shape
     every = np.repeat(angles, n_components, axis=0)
@@ -627,7 +629,9 @@ _LOGARITHMIC: dict[int, Callable[..., Array]] = {
 }
 
 
-def _differences(means: Array, covariance: Array) -> Iterator[tuple[int, Array, Array]]:
+def _standardised_differences(
+    means: Array, covariance: Array
+) -> Iterator[tuple[int, Array, Array]]:
     """Yield each item's number, its standardised mean differences from the others, their angles.
 
     Differences are (n, n_components, k − 1), angles (n, k − 1, k − 1): correlations are their

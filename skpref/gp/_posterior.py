@@ -74,7 +74,7 @@ def mixture_quantile(
     return bracketed_roots(excess, low - slack, high + slack)
 
 
-def defended(
+def averaged_with_moment_match(
     of: Callable[[Array, Array, Array], Array],
     means: Array,
     variance: Array,
@@ -250,7 +250,7 @@ class Components(Recorded, Summarised):
         """Compute the posterior mean utility, shape (n,)."""
         X = self.check_items(X)
         centre = self.weights.mean(axis=1)
-        return stacked([self.cross(rows) @ centre for rows in self.blocks(X)], (0,))
+        return concatenate_blocks([self.cross(rows) @ centre for rows in self.blocks(X)], (0,))
 
     def var(self, X: Any) -> Array:
         """Compute the posterior variance of the utility, shape (n,)."""
@@ -259,7 +259,7 @@ class Components(Recorded, Summarised):
         if self.n_components == 1:
             return shared
         spread = [self.means_at(rows).var(axis=1) for rows in self.blocks(X)]
-        return shared + stacked(spread, (0,))
+        return shared + concatenate_blocks(spread, (0,))
 
     def cov(self, X: Any) -> Array:
         """Compute the posterior covariance of the utilities, shape (n, n)."""
@@ -296,11 +296,11 @@ class Components(Recorded, Summarised):
     def means_at(self, X: Array) -> Array:
         """Compute the mean of every component at checked items, (n, n_components)."""
         blocks = [self.cross(rows) @ self.weights for rows in self.blocks(X)]
-        return stacked(blocks, (0, self.n_components))
+        return concatenate_blocks(blocks, (0, self.n_components))
 
     def shared_var(self, X: Array) -> Array:
         """Compute the variance that all components share at checked items, (n,)."""
-        return stacked([self._block_var(rows) for rows in self.blocks(X)], (0,))
+        return concatenate_blocks([self._block_var(rows) for rows in self.blocks(X)], (0,))
 
     def shared_cov(self, rows: Array, cross: Array) -> Array:
         half = cross @ self.factor
@@ -342,7 +342,7 @@ class Components(Recorded, Summarised):
         return floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
 
 
-def stacked(blocks: list[Array], empty: tuple[int, ...]) -> Array:
+def concatenate_blocks(blocks: list[Array], empty: tuple[int, ...]) -> Array:
     return np.concatenate(blocks) if blocks else np.zeros(empty)
 
 
@@ -750,8 +750,8 @@ class Posterior(Components):
     def component_margins(self, A: Any, B: Any) -> tuple[Array, Array]:
         """Compute means (n, n_components) and the shared variance (n,) of f(a) − f(b)."""
         blocks = list(pair_moments(self, *self._pairs(A, B)))
-        means = stacked([block.means for block in blocks], (0, self.n_components))
-        return means, stacked([block.variance for block in blocks], (0,))
+        means = concatenate_blocks([block.means for block in blocks], (0, self.n_components))
+        return means, concatenate_blocks([block.variance for block in blocks], (0,))
 
     def margin_cov(self, A: Any, B: Any) -> Array:
         """Compute the covariance of the margins f(a_i) − f(b_i), shape (n, n)."""
@@ -848,7 +848,7 @@ class Posterior(Components):
         moments = self.answer_moments if noise else self.pair_moments
         order = order if noise else 0
         return self._by_pairs(
-            A, B, lambda m, v, o: defended(of, m, v, o, log), (0,), order, moments
+            A, B, lambda m, v, o: averaged_with_moment_match(of, m, v, o, log), (0,), order, moments
         )
 
     def outcome_log_proba(
@@ -872,7 +872,13 @@ class Posterior(Components):
         of, empty = self._outcomes, (0, self.likelihood.n_outcomes)
         moments = self.answer_moments
         return self._by_pairs(
-            A, B, lambda m, v, o: defended(of, m, v, o, True), empty, order, moments, offset
+            A,
+            B,
+            lambda m, v, o: averaged_with_moment_match(of, m, v, o, True),
+            empty,
+            order,
+            moments,
+            offset,
         )
 
     def choice_proba(self, sets: Any, order: ArrayLike = 1, log: bool = False) -> Array:
@@ -915,7 +921,9 @@ class Posterior(Components):
         X = self.check_items(X)
         c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
         blocks = zip(self.blocks(X), self.blocks(c), strict=True)
-        return stacked([mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,))
+        return concatenate_blocks(
+            [mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,)
+        )
 
     def quantile(self, X: Any, q: float | Sequence[float]) -> Array:
         """Compute quantiles of f(x), (n,), or (n, n_quantiles) for a sequence ``q`` in (0, 1).
@@ -932,7 +940,7 @@ class Posterior(Components):
             mixture = self._mixture(rows)
             return np.stack([mixture_quantile(level, *mixture) for level in every], axis=1)
 
-        quantiles = stacked(
+        quantiles = concatenate_blocks(
             [of_block(rows) for rows in self.blocks(self.check_items(X))], (0, len(every))
         )
         return quantiles[:, 0] if levels.ndim == 0 else quantiles
@@ -1053,7 +1061,7 @@ class Posterior(Components):
             A, B = (np.column_stack([side, order == n]) for side, n in ((A, 1), (B, -1)))
         offset = np.broadcast_to(np.asarray(offset), (len(A),))[:, None]
         every = (self.pair_moments if moments is None else moments)(A, B)
-        return stacked(
+        return concatenate_blocks(
             [reduce(of.means + offset[of.rows], of.variance, order[of.rows]) for of in every],
             empty,
         )

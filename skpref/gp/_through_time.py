@@ -18,7 +18,7 @@ from skpref._utils import (
     symmetric_root,
 )
 from skpref.data import ParsedX, distinct_rows
-from skpref.gp._known_chains import KnownChains, Latest, places
+from skpref.gp._known_chains import KnownChains, Latest, find_places
 from skpref.gp._posterior import Posterior
 from skpref.kernels import Drifts, FiniteFeatures, Teams
 
@@ -68,7 +68,7 @@ class StaticFeatures(Fields):
             new = 0
             if groups is not None:
                 keys, _ = distinct_rows(items[:, list(term.group)])
-                keys = keys[places(groups, keys) < 0]
+                keys = keys[find_places(groups, keys) < 0]
                 new, groups = len(keys), np.concatenate([groups, keys])
             every.append(groups)
             stay.append(np.repeat([True, False], np.array([n, new]) * len(term.monomials)))
@@ -95,7 +95,7 @@ class StaticFeatures(Fields):
             if groups is None:
                 blocks.append(values)
                 continue
-            own = places(groups, items[:, list(term.group)])
+            own = find_places(groups, items[:, list(term.group)])
             block = np.zeros((len(items), len(groups), n))
             has_group = own >= 0
             block[np.flatnonzero(has_group), own[has_group]] = values[has_group]
@@ -126,7 +126,7 @@ class StaticFeatures(Fields):
             if groups is None:
                 continue
             flat = one.reshape(-1, one.shape[-1])
-            new = places(groups, flat[:, list(term.group)]).reshape(one.shape[:-1]) < 0
+            new = find_places(groups, flat[:, list(term.group)]).reshape(one.shape[:-1]) < 0
             if not new.any():
                 continue
             same = np.broadcast_to(new, covariance.shape).copy()
@@ -212,10 +212,13 @@ class ThroughTime(Posterior):
                     times_by_row[k] = np.union1d(times_by_row[k], times)
         return times_by_row
 
-    def told(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
-        """Return this posterior after answers of one time, see `KnownChains.told`."""
+    def with_news(self, news: Latest, static_mean: Array, static_root: Array) -> "ThroughTime":
+        """Return this posterior after answers of one time, see `KnownChains.with_news`."""
         return replace(
-            self, chains=self.chains.told(news), static_mean=static_mean, static_root=static_root
+            self,
+            chains=self.chains.with_news(news),
+            static_mean=static_mean,
+            static_root=static_root,
         )
 
     def smoothed(self) -> "ThroughTime":

@@ -63,7 +63,7 @@ class Utilities(ABC):
     def covariance(self) -> Array:
         """Compute the covariance Σ, (n, n)."""
 
-    def spread(self, first: Array, second: Array) -> Array:
+    def difference_variances(self, first: Array, second: Array) -> Array:
         """Compute variances of the differences between pairs of items."""
         covariance = self.covariance
         diagonal = np.diagonal(covariance)
@@ -160,7 +160,7 @@ class _Inverse(Utilities):
         product = blas.dsymv if vector.ndim == 1 else blas.dsymm
         return product(1.0, self._factor, vector, lower=1)
 
-    def spread(self, first, second):
+    def difference_variances(self, first, second):
         lower = self._lower()
         diagonal = np.diagonal(lower)
         below = lower[np.maximum(first, second), np.minimum(first, second)]
@@ -174,10 +174,10 @@ class _Inverse(Utilities):
 
     @cached_property
     def covariance(self):
-        return mirrored(self._lower())
+        return mirror_lower_triangle(self._lower())
 
 
-def mirrored(lower: Array) -> Array:
+def mirror_lower_triangle(lower: Array) -> Array:
     """Fill a symmetric matrix from its lower triangle, in place, and return it."""
     n, step = len(lower), 256
     for begin in range(0, n, step):
@@ -207,7 +207,7 @@ def item_solver(K: Array) -> ByRoot | ByPrecision:
     return ByPrecision(lapack.dpotri(factor, lower=1, overwrite_c=1)[0], log_det, norm)
 
 
-def few(laplacian: csr_array) -> bool:
+def is_sparse(laplacian: csr_array) -> bool:
     """Say whether a matrix is so sparse that products with it are best done as such."""
     return laplacian.nnz <= _SPARSE * laplacian.shape[0] ** 2
 
@@ -227,7 +227,7 @@ class Gain(NamedTuple):
     weights: Array
 
 
-def columns(values: Array) -> Array:
+def as_columns(values: Array) -> Array:
     """Return a vector as the one column of a matrix; a matrix as it is."""
     return values if values.ndim == 2 else values[:, None]
 
@@ -237,7 +237,7 @@ def cubic_work(side: float) -> float:
     return 2.0 / 3.0 * (_ITEM_SIDE * float(side)) ** 3
 
 
-def cheaper_by_margins(n_margins: int, n_items: int) -> bool:
+def is_cheaper_by_margins(n_margins: int, n_items: int) -> bool:
     """Say whether matrices of the margins are quicker than those of the items."""
     return n_margins <= _ITEM_SIDE * n_items
 
@@ -266,12 +266,12 @@ def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
     whole = laplacian.toarray() if isinstance(laplacian, csr_array) else laplacian
     n = len(whole)
     strong = np.max(np.diagonal(whole), initial=0.0) * np.max(np.diagonal(K), initial=0.0) > STRONG
-    factor, order = _laplacian_root(whole, strong)
+    factor, order = _ordered_laplacian_root(whole, strong)
     rank = factor.shape[1]
     root = np.zeros((n, n), order="F")
     root[:, :rank] = factor
     inner = np.array(K[np.ix_(order, order)], order="F")
-    beside, y = _by_root(factor, pull[order])
+    beside, y = _solve_by_root(factor, pull[order])
     y -= factor.T @ (inner @ beside)
     inner = blas.dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
     inner = blas.dtrmm(1.0, root, inner, trans_a=1, lower=1, overwrite_b=1)
@@ -285,7 +285,7 @@ def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
     return Gain(back, weights)
 
 
-def _by_root(root, pull):
+def _solve_by_root(root, pull):
     """Return what of a pull a lower trapezoidal root R does not reach, and y with R y the rest."""
     rank = root.shape[1]
     y = np.zeros((rank, pull.shape[1]))
@@ -296,7 +296,7 @@ def _by_root(root, pull):
     return np.where(np.abs(beside) > rounding, beside, 0.0), y
 
 
-def _laplacian_root(laplacian, strong):
+def _ordered_laplacian_root(laplacian, strong):
     """Compute a lower trapezoidal root of ``laplacian[order][:, order]``, and that order.
 
     In every set of items that answers connect one row follows from the others; these come last.
@@ -306,7 +306,7 @@ def _laplacian_root(laplacian, strong):
         apart = -laplacian
         np.fill_diagonal(apart, 0.0)
         if not np.any(apart < 0.0):
-            return _star_mesh(apart)
+            return _eliminate_stars(apart)
     count, member = connected_components(csr_array(laplacian), directed=False)
     last = np.zeros(count, dtype=np.intp)
     last[member] = np.arange(n)
@@ -322,8 +322,8 @@ def _laplacian_root(laplacian, strong):
     return np.concatenate([factor, follows]), order
 
 
-def _star_mesh(apart):
-    """Compute `_laplacian_root` from the precisions between items, which are not negative.
+def _eliminate_stars(apart):
+    """Compute `_ordered_laplacian_root` from the precisions between items, which are not negative.
 
     Where some items are tied together 10¹⁰ times as strongly as others, the weak ties are lost in
     the diagonal of L. Here each item in turn is replaced by ties among those that it was tied to

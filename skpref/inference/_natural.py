@@ -139,7 +139,10 @@ class BoundEvaluation(NamedTuple):
         goal, mean = self.goal, self.at.mean
         if goal is not None:
             goal += float((before.shift - 0.5 * before.gain @ mean) @ mean)
-        fit, target_weights = self.fit + before.told(self.at), before.plus(self.target)
+        fit, target_weights = (
+            self.fit + before.expected_log_factor(self.at),
+            before.plus(self.target),
+        )
         return self._replace(fit=fit, target=target_weights, goal=goal)
 
     def plus(self, other: "BoundEvaluation") -> "BoundEvaluation":

@@ -286,7 +286,7 @@ def weights_from_state(start: State | None, prior: Inducing, total: float) -> We
     before = float(start["total"][0])
     if before == total and start.get("pull", np.zeros(0)).shape == (prior.n_margins,):
         return rescale_weights(
-            prior.told(start["precision"], start["pull"]), scale_from_state(start)
+            prior.weights_of_sites(start["precision"], start["pull"]), scale_from_state(start)
         )
     return Weights(start["gain"], start["shift"]).scaled(total / before)
 
@@ -324,7 +324,7 @@ def bound_at(
     batch = AnswerBatch.of(prior, comparisons.rows, likelihood)
     start = empty_weights(len(prior.Z))
     if sites is not None:
-        start = prior.told(sites["precision"], sites["pull"])
+        start = prior.weights_of_sites(sites["precision"], sites["pull"])
     end = ascend(batch, start, _SEARCH_TOL, SVI().max_iter)
     return end.bound, batch.pull_at(end.at), end.evaluation.sites
 

@@ -67,16 +67,16 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
             "ids= of from_columns or from_votes."
         )
     d = rows.shape[1]
-    place: int = _place(chosen, named, d)
+    place: int = _find_column(chosen, named, d)
     several = [by] if isinstance(by, str | int | np.integer) else [] if by is None else by
-    groups: list[int] = [_place(each, named, d) for each in several]
+    groups: list[int] = [_find_column(each, named, d) for each in several]
     if place in groups:
         raise ValueError(f"by={by!r} names the column of ids; groups have a column of their own.")
     ids = OnColumns(Identity(), [place])
     kernel: Kernel = ids
     for j in range(d):
         if j not in (place, *groups):
-            scale = _difference(shown, j, named[j] if named else j)
+            scale = _typical_difference(shown, j, named[j] if named else j)
             bounds = PART_BOUNDS[0] / scale**2, PART_BOUNDS[1] / scale**2
             variance = ConstantKernel(PART / scale**2, bounds)
             kernel = kernel + variance * OnColumns(DotProduct(0.0, "fixed"), [j])
@@ -86,7 +86,7 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
     return kernel
 
 
-def _place(column: Any, named: list, d: int) -> int:
+def _find_column(column: Any, named: list, d: int) -> int:
     if column in named:
         return named.index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < d:
@@ -95,7 +95,7 @@ def _place(column: Any, named: list, d: int) -> int:
     raise ValueError(f"There is no column {column!r}; X has {columns}.")
 
 
-def _difference(shown: Any, j: int, name: Any) -> float:
+def _typical_difference(shown: Any, j: int, name: Any) -> float:
     """A typical difference of a column between items that were shown together, 1 if it has none."""
     rows = shown.rows
     values = column_floats(column_at(rows, j) if is_frame(rows) else rows[:, j])

@@ -182,7 +182,7 @@ def parts_by_column(kernel: Kernel, column: int, n_columns: int) -> tuple[Kernel
     parts: list[Kernel | None] = [None, None]
     for term in terms_of_sum(kernel):
         sees = column in set().union(*seen_columns(term, n_columns))
-        parts[sees] = _added(parts[sees], term)
+        parts[sees] = _add_kernels(parts[sees], term)
     without, beside = parts
     if without is None or beside is None:
         some = "all" if without is None else "none"
@@ -228,7 +228,7 @@ def intransitive_parts(kernel: Kernel | None) -> tuple[Kernel | None, Kernel | N
                 "variance), with columns and factors inside, as in "
                 "Identity() + Intransitive(OnColumns(Identity(), [0]), 0.5)."
             )
-        parts[is_effect] = _added(parts[is_effect], term)
+        parts[is_effect] = _add_kernels(parts[is_effect], term)
     # What is around a sum, as `Padded` is around that of judges, stays around it.
     return (kernel, None) if parts[1] is None else (parts[0], parts[1])
 
@@ -282,7 +282,7 @@ class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
         return (kernel, None) if fold(kernel, FEATURES, *rows) is not None else (None, kernel)
 
     def sum(self, one, two):
-        return _added(one[0], two[0]), _added(one[1], two[1])
+        return _add_kernels(one[0], two[0]), _add_kernels(one[1], two[1])
 
     def product(self, one, two):
         finite, rest = None, None
@@ -292,12 +292,12 @@ class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
                     if at == of == 0:
                         finite = left * right
                     else:
-                        rest = _added(rest, left * right)
+                        rest = _add_kernels(rest, left * right)
         return finite, rest
 
     def power(self, base, exponent):
-        whole = _added(*base)
-        few = base[1] is None and _is_whole(exponent)
+        whole = _add_kernels(*base)
+        few = base[1] is None and _is_whole_exponent(exponent)
         return (whole**exponent, None) if few else (None, whole**exponent)
 
     def on_columns(self, inner, columns, *rows):
@@ -310,11 +310,11 @@ class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
         return tuple(None if each is None else kernel.around(each) for each in inner)
 
 
-def _is_whole(exponent: float) -> bool:
+def _is_whole_exponent(exponent: float) -> bool:
     return exponent == int(exponent) and 1 <= exponent <= _STEEPEST
 
 
-def _added(one: Kernel | None, two: Kernel | None) -> Kernel | None:
+def _add_kernels(one: Kernel | None, two: Kernel | None) -> Kernel | None:
     if one is None or two is None:
         return two if one is None else one
     return one + two
@@ -356,7 +356,7 @@ class Form(NamedTuple):
         return Form.gathered(keys, value, slope)
 
 
-def _of_linear(kernel: Linear, n_columns: int) -> Form:
+def _form_of_linear(kernel: Linear, n_columns: int) -> Form:
     centre = np.broadcast_to(np.asarray(kernel.centre, dtype=np.float64), (n_columns,)).tolist()
     value, n_theta = lengths_of(kernel, n_columns) ** -2.0, kernel.n_dims
     slope = np.zeros((n_columns, n_theta))
@@ -380,7 +380,7 @@ class _FeaturesView(View[Form | None]):
             slope[0] = 2.0 * value[0]
             return Form(keys, value, slope)
         if kind is Linear and len(every) < _MOST:
-            return _of_linear(kernel, len(every))
+            return _form_of_linear(kernel, len(every))
         return None
 
     def sum(self, one: Form | None, two: Form | None) -> Form | None:
@@ -397,7 +397,7 @@ class _FeaturesView(View[Form | None]):
         return None if one is None or two is None else one.multiply(two, same_theta=False)
 
     def power(self, base: Form | None, exponent: float) -> Form | None:
-        if base is None or not _is_whole(exponent):
+        if base is None or not _is_whole_exponent(exponent):
             return None
         product: Form | None = base
         for _ in range(int(exponent) - 1):

@@ -11,12 +11,12 @@ from skpref.kernels._views import ACROSS, CROSS, DIAGONAL, PAIRED, PAIRS, SPECTR
 from skpref.kernels._wrappers import Padded, check_rows, fold
 
 
-def _extremes() -> np.errstate:
+def _ignore_overflow() -> np.errstate:
     # Hyperparameters far out overflow or underflow on the way to values that are sound.
     return np.errstate(over="ignore", divide="ignore", invalid="ignore")
 
 
-def _finite(gradient: Array) -> Array:
+def _replace_nan(gradient: Array) -> Array:
     """A gradient without NaN: where the kernel itself has overflowed, it has no slope."""
     if math.isfinite(gradient.sum()):
         return gradient
@@ -62,7 +62,7 @@ def kernel_with_gradient(
     """
     rows = check_rows(X)
     n = len(rows)
-    with _extremes():
+    with _ignore_overflow():
         off, diag, contraction = fold(kernel, PAIRS, rows)
         K = assemble(off, diag, n)
 
@@ -72,8 +72,8 @@ def kernel_with_gradient(
             raise ValueError(f"weight has shape {weight.shape}; K has {(n, n)}, give as much.")
         if contraction is None:
             return np.zeros(0)
-        with _extremes():
-            return _finite(np.asarray(contraction(condense(weight), np.diagonal(weight))))
+        with _ignore_overflow():
+            return _replace_nan(np.asarray(contraction(condense(weight), np.diagonal(weight))))
 
     return K, contract
 
@@ -154,14 +154,14 @@ def across(
     """
     rows, others = check_rows(X), check_rows(Z, "Z")
     shape = (len(rows),) if aligned else (len(rows), len(others))
-    with _extremes():
+    with _ignore_overflow():
         answer = fold(kernel, PAIRED if aligned else ACROSS, rows, others)
 
     def contract(weight: Array) -> Array:
         if answer.contract is None:
             return np.zeros(0)
-        with _extremes():
-            return _finite(np.asarray(answer.contract(weight), dtype=np.float64))
+        with _ignore_overflow():
+            return _replace_nan(np.asarray(answer.contract(weight), dtype=np.float64))
 
     return np.broadcast_to(answer.value, shape), contract
 
@@ -182,7 +182,7 @@ class CrossKernel:
 
     def __init__(self, kernel: Kernel, X: Array, Z: Array) -> None:
         self._shape = X.shape
-        with _extremes():
+        with _ignore_overflow():
             value, self._slopes = fold(kernel, CROSS, X, Z)
         shape = (len(X), len(Z))
         self.value = value if isinstance(value, np.ndarray) else np.full(shape, float(value))
@@ -190,19 +190,19 @@ class CrossKernel:
     def gradient(self) -> Array:
         """∂k(x_i, z_j)/∂x_i, (n, m, d)."""
         whole = np.zeros((*self.value.shape, self._shape[1]))
-        with _extremes():
+        with _ignore_overflow():
             for factor, slope in self._slopes:
                 whole += slope.gradient(factor)
-        return _finite(whole)
+        return _replace_nan(whole)
 
     def contract(self, weight: Array) -> Array:
         """Σ_j weight_ij ∂k(x_i, z_j)/∂x_i, (n, d)."""
         whole = np.zeros(self._shape)
-        with _extremes():
+        with _ignore_overflow():
             for factor, slope in self._slopes:
                 alone = isinstance(factor, float) and factor == 1.0
                 whole += slope.contract(weight if alone else weight * factor)
-        return _finite(whole)
+        return _replace_nan(whole)
 
 
 def input_gradient(kernel: Kernel, X: ArrayLike, Z: ArrayLike) -> Array:
@@ -247,9 +247,9 @@ def contracted_input_gradient(kernel: Kernel, X: ArrayLike, Z: ArrayLike, W: Arr
 
 def diag_with_gradient(kernel: Kernel, X: Array) -> tuple[Array, Array | None]:
     """k(x, x), (n,), and its gradient (n, d): None where it is zero everywhere."""
-    with _extremes():
+    with _ignore_overflow():
         value, gradient = fold(kernel, DIAGONAL, X)
-    return value, None if gradient is None else _finite(gradient)
+    return value, None if gradient is None else _replace_nan(gradient)
 
 
 def diag_gradient(kernel: Kernel, X: ArrayLike) -> Array:

@@ -73,25 +73,25 @@ class Process:
         unit = _STATIONARY[max(self.order, 0)]
         return self.variance * np.repeat(unit[:, :, None], len(times), axis=2)
 
-    def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
+    def transition(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q from some times to later ones, (size, size, n) each."""
-        A, Q = self._moved_within(before, after)
+        A, Q = self._transition_within(before, after)
         if not self.starts:
             return A, Q
         kept = self.share ** self._n_starts(before, after)
-        return kept * A, Q + (1.0 - kept**2) * self._carried(A, before)
+        return kept * A, Q + (1.0 - kept**2) * self._transformed_spread(A, before)
 
     def _n_starts(self, before: Array, after: Array) -> Array:
         """Count the starts of seasons from some times to later ones, (n,)."""
         counts: Array = season_of(self.starts, after) - season_of(self.starts, before)
         return counts
 
-    def _carried(self, A: Array, before: Array) -> Array:
+    def _transformed_spread(self, A: Array, before: Array) -> Array:
         """A P Aᵀ, what a covariance P of the state at some times becomes, (size, size, n)."""
         product: Array = np.einsum("ijn,jkn,lkn->iln", A, self.spread(before), A)
         return product
 
-    def _moved_within(self, before: Array, after: Array) -> tuple[Array, Array]:
+    def _transition_within(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q without seasons."""
         if self.order == _WIENER:
             return self._wiener(before, after)
@@ -129,7 +129,7 @@ class Process:
     ) -> Array:
         """Gradient in the kernel's theta of what has these derivatives in A, Q and `spread`."""
         unit = replace(self, variance=1.0)
-        A, Q = unit.moved(before, after)
+        A, Q = unit.transition(before, after)
         by_variance = np.sum(by_Q * Q) + np.sum(by_spread * unit.spread(times))
         gradient: Array = by_variance * self.slope
         if self.length_at is not None:
@@ -140,7 +140,7 @@ class Process:
             gradient = gradient.copy()
             gradient[self.length_at] += np.sum((by_A - self.variance * of_Q) * dA)
         if self.share_at is not None:
-            of_share = by_A * A - 2.0 * by_Q * self._carried(A, before)
+            of_share = by_A * A - 2.0 * by_Q * self._transformed_spread(A, before)
             gradient = gradient.copy()
             gradient[self.share_at] += np.sum(self._n_starts(before, after) * of_share)
         return gradient
@@ -202,18 +202,18 @@ class Drift:
             covariance[part, part] = each.spread(times)
         return covariance
 
-    def moved(self, before: Array, after: Array) -> tuple[Array, Array]:
+    def transition(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q of the state from some times to later ones, (size, size, n) each."""
         A, Q = np.zeros((2, self.size, self.size, len(after)))
         for part, each in zip(self._parts, self.processes, strict=True):
-            A[part, part], Q[part, part] = each.moved(before, after)
+            A[part, part], Q[part, part] = each.transition(before, after)
         return A, Q
 
     def covariance(self, one: Array, other: Array) -> Array:
         """Covariance of f at some times and at others, which are broadcast."""
         first, second = np.broadcast_arrays(one, other)
         early, late = np.minimum(first, second).ravel(), np.maximum(first, second).ravel()
-        A, _ = self.moved(early, late)
+        A, _ = self.transition(early, late)
         h = self.seen
         return np.einsum("i,ijn,jkn,k->n", h, A, self.spread(early), h).reshape(first.shape)
 
@@ -381,10 +381,10 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
     def sum(self, one, two):
         if one is None or two is None:
             return None
-        one_width, two_width = _width(one), _width(two)
-        forms = {leaf: _padded(form, 0, two_width) for leaf, form in one.items()}
+        one_width, two_width = _count_theta(one), _count_theta(two)
+        forms = {leaf: _pad_slopes(form, 0, two_width) for leaf, form in one.items()}
         for leaf, form in two.items():
-            name, form = _shifted(leaf, one_width), _padded(form, one_width, 0)
+            name, form = _shift_theta(leaf, one_width), _pad_slopes(form, one_width, 0)
             if name in forms:
                 together = [*forms[name].keys, *form.keys]
                 value = np.concatenate([forms[name].value, form.value])
@@ -399,7 +399,7 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
         forms: dict[_TimeLeaf | None, Form] = {}
         for first, of_first in one.items():
             for second, of_second in two.items():
-                name = first if second is None else _shifted(second, _width(one))
+                name = first if second is None else _shift_theta(second, _count_theta(one))
                 if first is not None and second is not None:
                     name = first.within(name) or name.within(first)
                     if name is None:
@@ -430,11 +430,11 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
         return None
 
 
-def _width(forms):
+def _count_theta(forms):
     return next(iter(forms.values())).slope.shape[1]
 
 
-def _shifted(leaf, by):
+def _shift_theta(leaf, by):
     """The leaf with ``by`` elements of theta before its own."""
     if leaf is None:
         return None
@@ -442,7 +442,7 @@ def _shifted(leaf, by):
     return leaf._replace(at=at, position=leaf.position + by + 1, share_at=share_at)
 
 
-def _padded(form, before, after):
+def _pad_slopes(form, before, after):
     return form._replace(slope=np.pad(form.slope, ((0, 0), (before, after))))
 
 

@@ -31,11 +31,11 @@ from skpref.kernels._wrappers import (
     Teams,
     View,
     fold,
-    fold_margins,
+    margin_covariance,
 )
 
 
-def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
+def _spread_columns(inner: Array, columns: tuple[int, ...], width: int) -> Array:
     """Put values of the columns that were seen (last axis) among zeros for the others."""
     whole = np.zeros((*inner.shape[:-1], width))
     whole[..., columns] = inner
@@ -45,7 +45,7 @@ def _spread(inner: Array, columns: tuple[int, ...], width: int) -> Array:
 # --- k(X, X) and its gradient in theta ----------------------------------------------------------
 
 
-def _join(*contractions: Contraction | None) -> Contraction | None:
+def _join_contractions(*contractions: Contraction | None) -> Contraction | None:
     """Return the contraction of two kernels in turn; each is None where nothing is free."""
     present = [contraction for contraction in contractions if contraction is not None]
     if not present:
@@ -53,7 +53,7 @@ def _join(*contractions: Contraction | None) -> Contraction | None:
     return lambda *weights: np.concatenate([each(*weights) for each in present])
 
 
-def _scale(contraction: Contraction | None, *factors: Number) -> Contraction | None:
+def _scale_contraction(contraction: Contraction | None, *factors: Number) -> Contraction | None:
     """Return the contraction of a kernel whose parts have these factors."""
     if contraction is None:
         return None
@@ -66,24 +66,29 @@ class _PairsView(View[Pairs]):
         return pairs if kernel.n_dims else pairs._replace(contract=None)
 
     def sum(self, one: Pairs, two: Pairs) -> Pairs:
-        return Pairs(one.off + two.off, one.diag + two.diag, _join(one.contract, two.contract))
+        return Pairs(
+            one.off + two.off, one.diag + two.diag, _join_contractions(one.contract, two.contract)
+        )
 
     def product(self, one: Pairs, two: Pairs) -> Pairs:
-        contract = _join(
-            _scale(one.contract, two.off, two.diag), _scale(two.contract, one.off, one.diag)
+        contract = _join_contractions(
+            _scale_contraction(one.contract, two.off, two.diag),
+            _scale_contraction(two.contract, one.off, one.diag),
         )
         return Pairs(one.off * two.off, one.diag * two.diag, contract)
 
     def power(self, base: Pairs, exponent: float) -> Pairs:
         slopes = power_slope(base.off, exponent), power_slope(base.diag, exponent)
-        return Pairs(base.off**exponent, base.diag**exponent, _scale(base.contract, *slopes))
+        return Pairs(
+            base.off**exponent, base.diag**exponent, _scale_contraction(base.contract, *slopes)
+        )
 
     def on_columns(self, inner: Pairs, columns: tuple[int, ...], *rows: Array) -> Pairs:
         return inner
 
     def of_duels(self, inner: Pairs, kernel: Kernel, *rows: Array) -> Pairs:
         n = len(rows[0])
-        K = fold_margins(assemble(inner.off, inner.diag, 2 * n))
+        K = margin_covariance(assemble(inner.off, inner.diag, 2 * n))
         base = inner.contract
         if base is None:
             return Pairs(condense(K), np.diagonal(K).copy(), None)
@@ -109,15 +114,17 @@ class _AcrossView(View[Across]):
         return Across(value, contract if kernel.n_dims else None)
 
     def sum(self, one: Across, two: Across) -> Across:
-        return Across(one.value + two.value, _join(one.contract, two.contract))
+        return Across(one.value + two.value, _join_contractions(one.contract, two.contract))
 
     def product(self, one: Across, two: Across) -> Across:
-        contract = _join(_scale(one.contract, two.value), _scale(two.contract, one.value))
+        contract = _join_contractions(
+            _scale_contraction(one.contract, two.value), _scale_contraction(two.contract, one.value)
+        )
         return Across(one.value * two.value, contract)
 
     def power(self, base: Across, exponent: float) -> Across:
         slope = power_slope(base.value, exponent)
-        return Across(base.value**exponent, _scale(base.contract, slope))
+        return Across(base.value**exponent, _scale_contraction(base.contract, slope))
 
     def on_columns(self, inner: Across, columns: tuple[int, ...], *rows: Array) -> Across:
         return inner
@@ -155,8 +162,8 @@ class _CrossView(View[Cross]):
 
         def outer(slope: Slope) -> Slope:
             return Slope(
-                lambda factor: _spread(slope.gradient(factor), columns, width),
-                lambda weight: _spread(slope.contract(weight), columns, width),
+                lambda factor: _spread_columns(slope.gradient(factor), columns, width),
+                lambda weight: _spread_columns(slope.contract(weight), columns, width),
             )
 
         return Cross(inner.value, [(factor, outer(slope)) for factor, slope in inner.slopes])
@@ -189,7 +196,7 @@ class _CrossView(View[Cross]):
 
             return Slope(gradient, contract)
 
-        value = fold_margins(np.broadcast_to(inner.value, (2 * n, 2 * m)))
+        value = margin_covariance(np.broadcast_to(inner.value, (2 * n, 2 * m)))
         return Cross(value, [(1.0, outer(own, slope)) for own, slope in inner.slopes])
 
 
@@ -201,20 +208,22 @@ class _DiagonalView(View[Diagonal]):
         return leaf_of(kernel).diagonal(kernel, *rows)
 
     def sum(self, one: Diagonal, two: Diagonal) -> Diagonal:
-        return Diagonal(one.value + two.value, _plus(one.gradient, two.gradient))
+        return Diagonal(one.value + two.value, _add_gradients(one.gradient, two.gradient))
 
     def product(self, one: Diagonal, two: Diagonal) -> Diagonal:
-        gradient = _plus(_times(one.gradient, two.value), _times(two.gradient, one.value))
+        gradient = _add_gradients(
+            _scale_gradient(one.gradient, two.value), _scale_gradient(two.gradient, one.value)
+        )
         return Diagonal(one.value * two.value, gradient)
 
     def power(self, base: Diagonal, exponent: float) -> Diagonal:
         slope = power_slope(base.value, exponent)
-        return Diagonal(base.value**exponent, _times(base.gradient, slope))
+        return Diagonal(base.value**exponent, _scale_gradient(base.gradient, slope))
 
     def on_columns(self, inner: Diagonal, columns: tuple[int, ...], *rows: Array) -> Diagonal:
         if inner.gradient is None:
             return inner
-        return Diagonal(inner.value, _spread(inner.gradient, columns, rows[0].shape[1]))
+        return Diagonal(inner.value, _spread_columns(inner.gradient, columns, rows[0].shape[1]))
 
     def padded(self, inner: Diagonal, kernel: Padded, *rows: Array) -> Diagonal:
         if inner.gradient is None:
@@ -239,13 +248,13 @@ class _DiagonalView(View[Diagonal]):
         return Diagonal(kernel.diag(rows[0]), gradient)
 
 
-def _plus(one: Array | None, two: Array | None) -> Array | None:
+def _add_gradients(one: Array | None, two: Array | None) -> Array | None:
     if one is None or two is None:
         return two if one is None else one
     return one + two
 
 
-def _times(gradient: Array | None, factor: Array) -> Array | None:
+def _scale_gradient(gradient: Array | None, factor: Array) -> Array | None:
     return None if gradient is None else gradient * factor[:, None]
 
 
@@ -294,7 +303,9 @@ class _SpectrumView(View[Spectrum | None]):
         if inner is None:
             return None
         width, draw = rows[0].shape[1], inner.draw
-        return Spectrum(lambda n, rng: _spread(draw(n, rng), columns, width), inner.variance)
+        return Spectrum(
+            lambda n, rng: _spread_columns(draw(n, rng), columns, width), inner.variance
+        )
 
     def of_duels(self, inner: Spectrum | None, kernel: Kernel, *rows: Array) -> None:
         return None

@@ -20,7 +20,7 @@ def check_rows(X: ArrayLike, name: str = "X") -> Array:
     return rows
 
 
-def fold_margins(K: Array) -> Array:
+def margin_covariance(K: Array) -> Array:
     """Compute the margins' covariance from that of items [first; second] in rows and columns."""
     n, m = K.shape[0] // 2, K.shape[1] // 2
     # Summed in this order, swapping the items of a duel changes the sign and nothing else.
@@ -131,10 +131,10 @@ class PreferenceKernel(Wrapper):
         """
         if not eval_gradient:
             others = None if Y is None else self.inner_rows(Y)
-            return fold_margins(self.kernel(self.inner_rows(X), others))
+            return margin_covariance(self.kernel(self.inner_rows(X), others))
         _check_symmetric(Y)
         K, gradient = self.kernel(self.inner_rows(X), eval_gradient=True)
-        return fold_margins(K), fold_margins(gradient)
+        return margin_covariance(K), margin_covariance(gradient)
 
     def diag(self, X: ArrayLike) -> Array:
         """Compute the variances of the margins, (n,)."""
@@ -593,12 +593,12 @@ class Teams(Wrapper):
             if Y is not None:
                 raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
             K, gradient = self.kernel(*near_zero(self.kernel, flat), eval_gradient=True)
-            return _summed(K, shares, shares), _summed(gradient, shares, shares)
+            return _sum_over_members(K, shares, shares), _sum_over_members(gradient, shares, shares)
         if Y is None:
-            return _summed(self.kernel(*near_zero(self.kernel, flat)), shares, shares)
+            return _sum_over_members(self.kernel(*near_zero(self.kernel, flat)), shares, shares)
         other_members, others = self.member_rows(Y)
         both = near_zero(self.kernel, flat, other_members.reshape(-1, other_members.shape[2]))
-        return _summed(self.kernel(*both), shares, others)
+        return _sum_over_members(self.kernel(*both), shares, others)
 
     def diag(self, X: ArrayLike) -> Array:
         """Compute the variances k(x, x), (n,)."""
@@ -614,7 +614,7 @@ class Teams(Wrapper):
         return False
 
 
-def _summed(K: Array, shares: Array, others: Array) -> Array:
+def _sum_over_members(K: Array, shares: Array, others: Array) -> Array:
     """Sum covariances of members over the members of both sides, (n, m, ...)."""
     (k, n), (j, m) = shares.shape, others.shape
     parts = K.reshape(k, n, j, m, *K.shape[2:])

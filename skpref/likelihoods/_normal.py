@@ -102,24 +102,6 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     return values
 
 
-def log_slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the value of `slab` alone, in a small part of the time."""
-    c = np.abs(centre)
-    narrow = width * (2.0 * c + _ROUND * width) < _NARROW
-    value = np.empty(c.shape)
-    at = np.flatnonzero(narrow)
-    for block in row_blocks(len(at), 2 * len(_NODES)):
-        some = at[block]
-        near, w = c[some], width[some]
-        mass = np.exp(-0.5 * (_NODES * w) ** 2) * np.cosh(_NODES * (near * w))
-        mass = 2.0 * w * (_WEIGHTS * mass).sum(axis=0)
-        value[some] = np.log(mass) - 0.5 * near * near - LOG_SQRT_2PI
-    at = np.flatnonzero(~narrow)
-    above = log_ndtr(width[at] - c[at])
-    value[at] = above + np.log1p(-np.exp(log_ndtr(-width[at] - c[at]) - above))
-    return value
-
-
 def _slab_by_tails(c, w):
     """Return log P(slab) and derivatives as a difference of both tails."""
     a, b = -w - c, w - c

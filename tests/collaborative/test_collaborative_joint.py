@@ -19,7 +19,7 @@ from skpref.collaborative._tastes import (
     TasteMargins,
     marginal,
 )
-from skpref.collaborative._teams import AnswerSites, ByUser, Crew, in_teams
+from skpref.collaborative._teams import AnswerSites, ByUser, Crew, divide_into_teams
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing
 from skpref.likelihoods import Probit
@@ -61,7 +61,7 @@ def given(population=True):
 
 
 def found(told, prior, features=None):
-    crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), features, D, 6), None)
+    crew = Crew(told.margins, divide_into_teams(told.by_user, Probit(0.1), features, D, 6), None)
     basis = Basis.of(prior)
     return crew, posterior(crew, told.sites, basis)
 
@@ -131,11 +131,11 @@ def test_q_is_bayes_rule(features, population):
     high = np.random.default_rng(0).standard_normal((2 * N, D))
     users = np.arange(2 * N) % N
     known = (None, None) if features is None else (features.psi[users], features.rest[users])
-    _, spread, sway = tastes.weighed(True, high, users, *known)
+    _, spread, sway = tastes.weighed_moments(True, high, users, *known)
     cov = spread + sway @ sway.T
     rows = np.einsum("nd,ndt->nt", high, truth.taste[users])
     assert_allclose(cov, rows @ truth.cov @ rows.T, atol=1e-10)
-    mean, variance, sway = tastes.weighed(False, high, users)
+    mean, variance, sway = tastes.weighed_moments(False, high, users)
     assert_allclose(mean, rows @ truth.mean, atol=1e-10)
     assert_allclose(variance + np.square(sway).sum(axis=1), np.diag(cov), atol=1e-10)
 
@@ -154,7 +154,7 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
     design[:, : truth.m] += told.margins.features[by_user.margin]
     view = TasteMargins.of(told.margins, at.basis, at.common)
     mean, variance = np.empty((2, len(by_user.user)))
-    for team, known in zip(crew.teams, crew.local(at.sites, at.basis), strict=True):
+    for team, known in zip(crew.teams, crew.collect_tastes(at.sites, at.basis), strict=True):
         for (users, rows), local in zip(team.batches, known, strict=True):
             q = marginal(local, at.common, team.features.psi[users], view.wide)
             is_answer = rows < len(team.answered.user)
@@ -177,7 +177,7 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
         b[:, :, truth.m + k * D : truth.m + k * D + D] = psi[:, k, None, None] * np.eye(D)
     rows = np.einsum("nd,ndt->nt", high, b)
     left = prior.own + rest[:, None, None] * prior.shared
-    mean, spread, sway = tastes.weighed(False, high, users, psi, rest)
+    mean, spread, sway = tastes.weighed_moments(False, high, users, psi, rest)
     assert_allclose(mean, rows @ truth.mean, atol=1e-10)
     assert_allclose(sway @ at.common.root, (rows @ truth.cov)[:, : truth.m], atol=1e-10)
     variance = np.einsum("nd,nde,ne->n", high, left, high)
@@ -185,7 +185,7 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
     assert_allclose(spread + np.square(sway).sum(axis=1), variance, atol=1e-10)
     # beside a user that was fitted
     users, psi, rest = np.array([0, -1]), PSI[[0, 5]], FEATURES.rest[[0, 5]]
-    _, spread, sway = tastes.weighed(True, high, users, psi, rest)
+    _, spread, sway = tastes.weighed_moments(True, high, users, psi, rest)
     like = np.einsum("d,dt->t", high[1], truth.taste[5])
     like[truth.m + R * D :] = 0.0
     cross = high[0] @ truth.taste[0] @ truth.cov @ like
@@ -199,7 +199,9 @@ def test_how_users_are_parted_does_not_matter(monkeypatch):
     basis, seen = Basis.of(prior), []
     for size, width in ((3, 2**15), (1000, 6)):
         monkeypatch.setattr(_teams, "_TEAM", size)
-        crew = Crew(told.margins, in_teams(told.by_user, Probit(0.1), FEATURES, D, width), None)
+        crew = Crew(
+            told.margins, divide_into_teams(told.by_user, Probit(0.1), FEATURES, D, width), None
+        )
         at = posterior(crew, told.sites, basis)
         looked = evaluate_pass(told.by_user, crew, at)
         tastes = posterior_tastes(crew, at, FEATURES.average_user)[:5]

@@ -12,9 +12,9 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.collaborative._fit import Task, _covariance_mode, fit
+from skpref.collaborative._fit import Task, _update_covariances, fit
 from skpref.collaborative._tastes import Covariances, Features
-from skpref.collaborative._teams import ByUser, factors, in_teams
+from skpref.collaborative._teams import ByUser, divide_into_teams, factors
 from skpref.collaborative._users import UserTable
 from skpref.data import Respondents, check_respondents
 from skpref.data._comparisons import Comparisons
@@ -37,7 +37,7 @@ def test_blocks_hold_every_answer_once():
     keep = np.random.default_rng(0).random(len(study.y)) < 0.4
     study = study._replace(pairs=study.pairs[keep], y=study.y[keep], users=study.users[keep])
     by_user, _ = by_user_of(study)
-    (team,) = in_teams(by_user, Probit(0.1), None, 3, 2**14)
+    (team,) = divide_into_teams(by_user, Probit(0.1), None, 3, 2**14)
     assert len(team.batches) > 3
     every = np.concatenate([users for users, _ in team.batches])
     assert_array_equal(np.sort(every), np.arange(by_user.n_users))
@@ -126,7 +126,7 @@ def test_covariances_are_modes_given_second_moments():
     at = SimpleNamespace(
         basis=SimpleNamespace(turn=2.0 * one), common=SimpleNamespace(second=0.7 * one)
     )
-    found = _covariance_mode(0.4 * one, at, Covariances(1.0 * one, 1.5 * one), task)
+    found = _update_covariances(0.4 * one, at, Covariances(1.0 * one, 1.5 * one), task)
     for variance, n, moment, prior in ((found.own, 9, 0.4, 1.0), (found.shared, 3, 0.7, 1.5)):
 
         def lost(log, n=n, moment=4.0 * moment, prior=prior):

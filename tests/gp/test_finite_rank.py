@@ -143,8 +143,10 @@ def test_what_engines_ask_of_a_prior_is_as_of_all_items(kind, kept):
     # Bounds of rounding are of sums of absolute values, by item of more of them.
     features, few = own._features, rng.uniform(size=root.shape[1])
     Z = features.rows(slice(None))
-    assert (features.reach(np.abs(shift)) >= np.abs(Z).T @ np.abs(shift) - 1e-12).all()
-    assert (features.extent(few) >= np.abs(Z) @ few - 1e-12).all()
+    assert (
+        features.absolute_transposed_times(np.abs(shift)) >= np.abs(Z).T @ np.abs(shift) - 1e-12
+    ).all()
+    assert (features.absolute_times(few) >= np.abs(Z) @ few - 1e-12).all()
     close(own.times(vector), dense.times(vector))
     one, two = (each.condition(precision, shift) for each in (dense, own))
     for name in ("mean", "variance", "dual", "log_det"):

@@ -46,7 +46,7 @@ def test_nodes_are_distinct_and_in_order():
 def test_moments_are_those_of_the_dense_matrix(chained):
     _, chains, K = chained
     precision, shift = sites(len(K))
-    found = chains.filtered(precision)
+    found = chains.condition_nodes(precision)
     B = np.eye(len(K)) + K * precision
     cov = np.linalg.solve(B, K)
     assert_allclose(chains.variance, np.diagonal(K), rtol=1e-12)
@@ -70,7 +70,7 @@ def test_gradient_is_that_of_the_dense_matrix(chained):
         (objective(theta + each) - objective(theta - each)) / (2.0 * step)
         for each in np.eye(len(theta)) * step
     ]
-    found = chains.gradient([(1.0, weights)], chains.filtered(precision))
+    found = chains.gradient([(1.0, weights)], chains.condition_nodes(precision))
     assert_allclose(found, slopes, rtol=1e-6, atol=1e-7)
 
 
@@ -80,7 +80,7 @@ def test_a_known_beginning_takes_the_place_of_the_prior():
     nodes = Nodes(np.array([0, 0]), np.array([0.0, 1.0]))
     begin = np.array([[0.3, 0.1], [0.1, 0.5]])[:, :, None]
     chains = Chains(nodes, drift, begin)
-    A, Q = (each[:, :, 0] for each in drift.moved(np.zeros(1), np.ones(1)))
+    A, Q = (each[:, :, 0] for each in drift.transition(np.zeros(1), np.ones(1)))
     after = A @ begin[:, :, 0] @ A.T + Q
     assert_allclose(chains.variance, [0.3, after[0, 0]], rtol=1e-12)
     assert_allclose(chains.times(np.array([0.0, 1.0]))[0], (A @ begin[:, :, 0])[0, 0], rtol=1e-12)

@@ -10,7 +10,7 @@ from skpref._utils._linalg import NoCovarianceError
 from skpref.gp import _dense as _conditioning
 from skpref.gp import _utilities
 from skpref.gp._dense import DenseItems
-from skpref.gp._utilities import ByPrecision, ByRoot, item_solver, mirrored, root_gain
+from skpref.gp._utilities import ByPrecision, ByRoot, item_solver, mirror_lower_triangle, root_gain
 from skpref.inference import EP, Laplace
 from skpref.kernels import Identity
 
@@ -58,7 +58,9 @@ def test_utilities_are_those_of_dense_algebra(many, way, n_pairs, stored):
 def test_a_large_matrix_is_mirrored_in_every_block():
     lower = np.tril(np.random.default_rng(0).normal(size=(600, 600)))
     wanted = lower + np.tril(lower, -1).T
-    np.testing.assert_array_equal(mirrored(lower + np.triu(np.full((600, 600), 7.0), 1)), wanted)
+    np.testing.assert_array_equal(
+        mirror_lower_triangle(lower + np.triu(np.full((600, 600), 7.0), 1)), wanted
+    )
 
 
 @pytest.mark.parametrize("n_pairs", [0, 1, 8, 60])

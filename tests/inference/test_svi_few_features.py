@@ -152,7 +152,7 @@ def test_other_kernels_have_points_as_before(monkeypatch, kernel):
     items = np.column_stack([rng.integers(15, size=200), rng.normal(size=(200, 2))])
     rule = SVI(40).prior_rule
     own = rule.prepare(rows_of(items), kernel, 0).points
-    monkeypatch.setattr("skpref.gp._inducing._crossed", lambda *_: None)
+    monkeypatch.setattr("skpref.gp._inducing._cross_points", lambda *_: None)
     assert_allclose(own, rule.prepare(rows_of(items), kernel, 0).points)
 
 

@@ -335,11 +335,11 @@ def test_sites_stay_where_the_kernel_is_scaled():
         Inducing(kernel, comparisons.items, margins, Z)
         for kernel in (PLAIN, ConstantKernel(3.0) * PLAIN)
     ]
-    one, other = (space.told(precision, shift) for space in spaces)
+    one, other = (space.weights_of_sites(precision, shift) for space in spaces)
     for mine, theirs in zip(rescale_weights(one, 3.0), other, strict=True):
         assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
     scaled = spaces[0].scaled(spaces[1].kernel, 3.0)
-    for mine, theirs in zip(scaled.told(precision, shift), other, strict=True):
+    for mine, theirs in zip(scaled.weights_of_sites(precision, shift), other, strict=True):
         assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
 
 

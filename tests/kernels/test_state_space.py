@@ -44,9 +44,9 @@ def test_covariances_are_those_of_the_kernel(kernel):
 def test_states_of_two_moves_are_those_of_one(kernel):
     drift = drifts_of(kernel, 2).drift
     s, t, u = np.array([-4.0, 0.5, 2.0]), np.array([-1.0, 0.5, 2.5]), np.array([3.0, 0.7, 80.0])
-    A, Q = drift.moved(s, t)
-    B, R = drift.moved(t, u)
-    C, both = drift.moved(s, u)
+    A, Q = drift.transition(s, t)
+    B, R = drift.transition(t, u)
+    C, both = drift.transition(s, u)
     assert_allclose(np.einsum("ijn,jkn->ikn", B, A), C, atol=1e-12)
     moved = np.einsum("ijn,jkn,lkn->iln", B, Q, B) + R
     assert_allclose(moved, both, atol=1e-11)
