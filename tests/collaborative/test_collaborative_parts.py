@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative._fit import Task, _update_covariances, fit
 from skpref.collaborative._tastes import Covariances, Features
-from skpref.collaborative._teams import ByUser, divide_into_teams, factors
+from skpref.collaborative._teams import ByUser, divide_into_teams, update_factors
 from skpref.collaborative._users import UserTable
 from skpref.data import Respondents, check_respondents
 from skpref.data._comparisons import Comparisons
@@ -143,7 +143,7 @@ def test_factors_of_improper_cavities_stay():
     precision, shift, ones = np.full(n, 2.0), np.full(n, 0.3), np.ones(n)
     variance = np.where(np.arange(n) == 0, 0.5, 0.1)  # all that is known is the first factor
     at = (0.2 * ones, variance), 0.0, (precision, shift)
-    wanted, value = factors(Probit(0.05), by_user, *at)
+    wanted, value = update_factors(Probit(0.05), by_user, *at)
     assert (wanted.precision[0], wanted.shift[0]) == (2.0, 0.3)
     assert np.all(wanted.precision[1:] != 2.0) and np.all(np.isfinite(value))
 

@@ -28,7 +28,7 @@ from skpref.collaborative._factorised import (
 )
 from skpref.collaborative._fit import Task
 from skpref.collaborative._learn import People
-from skpref.collaborative._teams import ByUser, factors
+from skpref.collaborative._teams import ByUser, update_factors
 from skpref.collaborative._users import UserTable
 from skpref.data._comparisons import Comparisons
 from skpref.gp._inducing import Inducing
@@ -108,7 +108,7 @@ def test_answers_factors_have_the_moments_of_quadrature():
     by_user = ByUser.of(seen, np.zeros(3, dtype=int), 1)
     mean, variance = np.array([0.2, 0.5, -0.3]), np.array([0.8, 0.4, 1.2])
     before = np.array([0.3, 0.7, 0.0]), np.array([0.1, -0.4, 0.0])
-    wanted, _ = factors(likelihood, by_user, (mean, variance), 0.0, before)
+    wanted, _ = update_factors(likelihood, by_user, (mean, variance), 0.0, before)
     deviation, threshold = np.sqrt(0.6), 0.4
     for k in range(3):
         wide = 1.0 / (1.0 / variance[k] - before[0][k])

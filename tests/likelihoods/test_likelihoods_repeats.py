@@ -6,7 +6,7 @@ from likelihoods_support import duels, repeated_site, rows, tilted
 from oracles import tilted_by_quadrature
 
 from skpref.likelihoods import DUEL, INEQUALITY, TIE, Probit
-from skpref.likelihoods._repeats import equal_sites
+from skpref.likelihoods._repeats import find_repeated_sites
 
 
 @pytest.mark.parametrize("noise_variance", [1e-6, 1e-3, 0.1, 1.0])
@@ -64,7 +64,7 @@ def test_repeated_sites_are_found_at_any_scale_from_anywhere(noise_variance, sca
     moved = cavity + found.gradient / precision
     assert np.all(np.abs(here - moved) < 1e-8 * np.sqrt(1.0 / precision))
     for start in (np.full(300, -1e3), 20.0 * rng.normal(size=300), np.full(300, np.nan)):
-        again = equal_sites(mean, variance, counts, 2.0 * noise_variance, start)
+        again = find_repeated_sites(mean, variance, counts, 2.0 * noise_variance, start)
         np.testing.assert_allclose(again[0], tau, rtol=1e-7, atol=1e-300)
         np.testing.assert_allclose(again[1], nu, rtol=1e-7, atol=1e-300)
 

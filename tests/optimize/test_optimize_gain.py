@@ -113,7 +113,7 @@ def few_draws(monkeypatch):
 
 def known_of(made):
     session = made._session
-    return session._questions._gain_context(session.state)
+    return session._questions._make_gain_context(session.state)
 
 
 def test_drawn_functions_are_climbed_to_the_top():
