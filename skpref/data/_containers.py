@@ -113,9 +113,10 @@ def exact_list(values: Any) -> list:
 def argument_floats(values: Any, message: str) -> np.ndarray:
     """Return values as a new array of floats, masked ones as NaN; ValueError for others."""
     try:
-        if np.iscomplexobj(values):
+        numbers = np.asarray(unmasked(values))
+        if np.iscomplexobj(numbers):
             raise TypeError("complex numbers")
-        return np.array(unmasked(values), dtype=np.float64)
+        return np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{message}; got {type(values).__name__} ({error}).") from None
 

@@ -124,7 +124,7 @@ def test_q_is_bayes_rule(features, population):
     assert_allclose(at.common.root.T @ at.common.root, truth.cov[:m, :m], atol=1e-10)
     assert_allclose(tastes.mean, truth.taste @ truth.mean, atol=1e-10)
     assert_allclose(tastes.slope @ at.common.root, whole[:, :, :m], atol=1e-10)
-    each = [tastes.of(u, tastes.psi[u], np.nan) for u in range(N)]
+    each = [tastes.taste_of(u, tastes.psi[u], np.nan) for u in range(N)]
     spread = [taste.cov + taste.slope @ taste.slope.T for taste in each]
     assert_allclose(spread, whole @ truth.taste.transpose(0, 2, 1), atol=1e-10)
     # between all users at once

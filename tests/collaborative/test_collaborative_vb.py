@@ -91,7 +91,7 @@ def test_inducing_points_at_all_items_and_users_are_exact():
     ends = np.eye(len(K))[margins.first] - np.eye(len(K))[margins.second]
     check_given(FitcPrior(space.margin_features, space.rest), ends @ K @ ends.T)
     table = UserTable({k: [z] for k, z in enumerate(RNG.standard_normal(6))})
-    psi, rest = People(table, kernel, table.rows).seen(list(range(6)))
+    psi, rest = People(table, kernel, table.rows).inducing_features(list(range(6)))
     check_given(FitcPrior(psi, rest + 0.3), kernel(table.rows) + 0.3 * np.eye(6))
 
 

@@ -46,7 +46,7 @@ def test_utilities_are_those_of_dense_algebra(many, way, n_pairs, stored):
     vectors = np.random.default_rng(2).normal(size=(n, 2))
     before = found.times(vectors)  # of the factor, which the covariance replaces
     apart = np.diagonal(truth)[first] + np.diagonal(truth)[second] - 2 * truth[first, second]
-    np.testing.assert_allclose(found.spread(first, second), apart, rtol=1e-10)
+    np.testing.assert_allclose(found.difference_variances(first, second), apart, rtol=1e-10)
     np.testing.assert_allclose(found.times(vectors), before, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.times(vectors[:, 0]), before[:, 0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.covariance, truth, rtol=1e-9, atol=1e-12)
