@@ -237,7 +237,8 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
     scale_at_time = {**scale, "time": _board_time(arguments.at)}
     drawn_options = {**scale_at_time, "random_state": arguments.seed}
     board, base = leaderboard(model, votes, **drawn_options), arguments.base
-    rates = win_rates(model, board.names[:_MOST_RATES], time=scale_at_time["time"])
+    items = board.position if votes.X.ndim == 2 else board.names
+    rates = win_rates(model, items[:_MOST_RATES], time=scale_at_time["time"])
     pairs = undecided_pairs(model, votes, **scale_at_time)
     counts = _count_votes(votes)
     effects = control_effects(model, votes, **scale) if votes.controls else None

@@ -14,6 +14,9 @@ from skpref.kernels._wrappers import OnColumns
 # the bounds of that variance: effects of items, controls, groups and time beside what stays.
 PART = 0.1
 PART_BOUNDS = (1e-5, 1e5)
+# The same of what a typical difference of a control, and a group, do to a leaderboard: between wider
+# ones two ways to the same board ended .014 apart.
+_BOARD_BOUNDS = (1e-4, 10.0)
 
 
 def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kernel:
@@ -77,12 +80,12 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
     for j in range(d):
         if j not in (place, *groups):
             scale = _typical_difference(shown, j, named[j] if named else j)
-            bounds = PART_BOUNDS[0] / scale**2, PART_BOUNDS[1] / scale**2
+            bounds = _BOARD_BOUNDS[0] / scale**2, _BOARD_BOUNDS[1] / scale**2
             variance = ConstantKernel(PART / scale**2, bounds)
             kernel = kernel + variance * OnColumns(DotProduct(0.0, "fixed"), [j])
     for j in groups:
         within = OnColumns(Identity(), [place, j])
-        kernel = kernel + ConstantKernel(PART, PART_BOUNDS) * within
+        kernel = kernel + ConstantKernel(PART, _BOARD_BOUNDS) * within
     return kernel
 
 
