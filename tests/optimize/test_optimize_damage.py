@@ -118,7 +118,7 @@ def test_what_sqlite_alone_can_see_is_noticed(tmp_path, whole):
 
 def test_an_event_that_would_not_be_read_again_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
-        Draft("tell", {"duel": [float("nan"), 1]}).event(1, "", 0.0)
+        Draft("tell", {"duel": [float("nan"), 1]}).as_event(1, "", 0.0)
 
 
 # --- interrupts -----------------------------------------------------------------------------
