@@ -506,7 +506,7 @@ def test_short_lengthscales_do_not_take_the_place_of_noise(n):
 
 def end_of_tastes(items, X, y, users, start):
     """The best log posterior of a fit whose default kernel begins elsewhere."""
-    values, search, kernel = [], _search._search, _settings.default_kernel
+    values, search, kernel = [], _search._search_from, _settings.default_kernel
 
     def told(*arguments):
         found = search(*arguments)
@@ -521,7 +521,7 @@ def end_of_tastes(items, X, y, users, start):
 
     model = CollaborativePreferenceRegressor(items=items, id_column=items.shape[1] - 1, method="su")
     with (
-        mock.patch.object(_search, "_search", told),
+        mock.patch.object(_search, "_search_from", told),
         mock.patch.object(_settings, "default_kernel", moved),
     ):
         model.fit(X, y, users=users)

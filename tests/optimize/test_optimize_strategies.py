@@ -199,14 +199,15 @@ def test_every_method_finds_an_easy_optimum(name):
 
     Where one run does not come so near, the median of fifteen decides. DoubleTS and HB-KG were run
     with 32 seeds each: nine runs of each end farther off than the bound, and their medians are four
-    fifths and three quarters of it.
+    fifths and three quarters of it. JES learns of the whole optimum before it comes near: after 22
+    answers the median of 30 seeds is .101 for a bound of .098, after 30 answers .081.
     """
-    slow = ("HB-MUC", "HB-BVEI", "EP-MUC", "JES")
+    n_answers = {"HB-MUC": 22, "HB-BVEI": 22, "EP-MUC": 22, "JES": 30}.get(name, 16)
     # draws of the function explore more, and so does what asks for information alone
     share = 0.03 if "TS" in name or name == "JES" else 0.01
 
     def distance(seed):
-        made = run(build(STRATEGIES[name], seed=seed), 22 if name in slow else 16)
+        made = run(build(STRATEGIES[name], seed=seed), n_answers)
         return np.linalg.norm(made.recommend() - BEST)
 
     near, first = np.sqrt(share / np.pi), distance(1)
