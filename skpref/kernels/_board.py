@@ -14,8 +14,8 @@ from skpref.kernels._wrappers import OnColumns
 # the bounds of that variance: effects of items, controls, groups and time beside what stays.
 PART = 0.1
 PART_BOUNDS = (1e-5, 1e5)
-# The same of what a typical difference of a control, and a group, do to a leaderboard: between wider
-# ones two ways to the same board ended .014 apart.
+# The same of what a typical difference of a control, and a group, do to a leaderboard: between
+# wider ones two ways to the same board ended .014 apart.
 _BOARD_BOUNDS = (1e-4, 10.0)
 
 
