@@ -193,7 +193,7 @@ def _formatted_columns(
 
 
 def _join_own_effects(cells: dict[str, list], effects: Iterable[str]) -> None:
-    """Put the interval of each effect of a judge's own beside its mean, in place."""
+    """Write each effect of a judge as a mean with its interval, in place of three columns."""
     for name in effects:
         bounds = cells.pop(f"{name}_lower"), cells.pop(f"{name}_upper")
         cells[name] = [

@@ -54,7 +54,7 @@ def probability_text(probability: float) -> str:
 
 
 def whole_percent(probability: float) -> str:
-    """Return a probability in whole per cent, which is never that of what is certain.
+    """Return a probability in whole per cent, without its sign; never 0 or 100 of what is open.
 
     Examples
     --------

@@ -142,7 +142,7 @@ def split_controls(
 
 
 def shared_slopes(items: Array, controls: Sequence[int]) -> Kernel:
-    """Return the kernel of slopes that all judges share, where none was given."""
+    """Return the default linear kernel on the controls, whose slopes all judges share."""
     columns = list(controls)
     spread, centres = feature_spread(items[:, columns]), items[:, columns].mean(axis=0)
     linear = OnColumns(Linear(spread, centre=centres), columns)

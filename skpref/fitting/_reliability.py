@@ -391,7 +391,7 @@ class ReliabilityLikelihood(NamedTuple):
         return np.asarray(_log_sum(masses, axis=1))
 
     def log_sizes(self, law: Law, kinds: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Compute mean and deviation of the log of reliability without its sign, (n_judges,) each.
+        """Return mean and deviation of the log of each judge's absolute reliability.
 
         Parameters
         ----------

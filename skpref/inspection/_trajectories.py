@@ -353,7 +353,7 @@ def _item_components(
 def _difference_weights(
     chosen: Contenders, reference: Contenders, beside: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
-    """Return rows, and weights of each item less the mean of its reference."""
+    """Return rows and weights of contrasts: each chosen item less the mean of its references."""
     own = np.kron(np.eye(len(chosen)), chosen.shares)
     mean = np.kron(beside / np.maximum(beside.sum(axis=1), 1)[:, None], reference.shares)
     width = chosen.rows.shape[2]

@@ -251,7 +251,7 @@ def widen_default_priors(model: Model, n_columns: int) -> Model:
 
 
 def _widen_noise_prior(prior: Hyperprior, noise: int | None) -> Hyperprior:
-    """Return a prior in which a default one of the noise is replaced by a wider one.
+    """Return the prior with a wider deviation of the noise, if that of the noise is a default.
 
     ``noise`` is the index of the noise among the hyperparameters, or None.
     """
