@@ -118,7 +118,7 @@ def _fit_metadata(arguments: Any, votes: Bunch) -> dict[str, Any]:
 
 
 class _StepTimer:
-    """Says on standard error what is report_step, and how long it took."""
+    """Writes to standard error which step is done, and how long it took."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted, self._since = wanted, perf_counter()

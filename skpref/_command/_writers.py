@@ -399,13 +399,13 @@ def _html_table(report: BoardReport, table: ReportTable, top: int | None = None)
 def _html_rates(rates: Bunch) -> str:
     """Return the chances of the first competitors against each other as a table in HTML."""
     share = rates.win + 0.5 * rates.tie
+    is_joined = rates.component[:, None] == rates.component  # else the prior alone would speak
+    np.fill_diagonal(is_joined, False)
     places = [str(k + 1) for k in range(len(share))]
     rows = [
-        [place, printable_text(name), *map(whole_percent, row)]
-        for place, name, row in zip(places, rates.names, share, strict=True)
+        [place, printable_text(name), *np.where(joined, list(map(whole_percent, row)), _NONE)]
+        for place, name, joined, row in zip(places, rates.names, is_joined, share, strict=True)
     ]
-    for k, row in enumerate(rows):
-        row[k + 2] = _NONE
     heads = ["rank", "name", *places]
     return _html_cells(heads, rows, [head == "name" for head in heads])
 
@@ -458,7 +458,8 @@ def as_json(report: BoardReport) -> str:
         "base": report.base,
         "board": _table_records(report.table),
         "win_rates": {
-            name: getattr(report.rates, name).tolist() for name in ("names", "win", "tie")
+            name: getattr(report.rates, name).tolist()
+            for name in ("names", "component", "win", "tie")
         },
         "lead": None if lead is None else {**lead, "names": lead.names.tolist()},
         "n_components": report.board.n_components,

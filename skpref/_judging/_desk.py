@@ -388,7 +388,7 @@ class VoteDesk:
         outcome = self._check_outcome(message.get("outcome"), len(question.items))
         comment = message.get("comment") or ""
         if not isinstance(comment, str):
-            raise ValueError(f"got the comment {comment!r}; a text is allowed.")
+            raise ValueError(f"got the comment {comment!r}; a text is allowed. Leave it out.")
         seconds = message.get("seconds")
         is_time = isinstance(seconds, int | float) and math.isfinite(seconds)
         seconds = max(float(seconds), 0.0) if is_time else None

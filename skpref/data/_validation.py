@@ -166,7 +166,7 @@ def _distinguishes_order(estimator, likelihood, judges):
 
 
 def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
-    """Raise ValueError for times that are missing where needed, or came only now."""
+    """Raise ValueError unless all answers have times or none, as drift= and seasons= need them."""
     if before is not None and (before.time is not None) != timed:
         kinds = ("with", "without") if timed else ("without", "with")
         raise ValueError(

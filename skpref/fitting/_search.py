@@ -206,7 +206,7 @@ class Objective:
         return value, gradient
 
     def _evaluate(self, theta, eval_gradient):
-        """Return minus log posterior, its gradient, and whether the engine came near its end."""
+        """Return minus log posterior, its gradient, and whether the engine nearly converged."""
         evaluation = self._model.at(theta).evaluate(
             self._comparisons, self._state, engine=self._engine, eval_gradient=eval_gradient
         )

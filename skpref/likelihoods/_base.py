@@ -116,6 +116,16 @@ class TruncationBox(NamedTuple):
     turn: Array | None = None
 
 
+def delegate_to_base(name: str) -> Any:
+    """Return a property that reads one attribute of the likelihood's ``base``."""
+
+    def member(self: Any) -> Any:
+        """Return that of the base."""
+        return getattr(self.base, name)
+
+    return property(member)
+
+
 class Likelihood(BaseEstimator, ABC):
     """Probability of an answer given the margin of the items.
 

@@ -1,26 +1,23 @@
 """Judges of one truth who differ in reliability: each sees the margin on a scale of their own."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from skpref._utils import Array
 from skpref.data import Answers
-from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
+from skpref.likelihoods._base import (
+    Derivatives,
+    Likelihood,
+    Site,
+    TiltedMoments,
+    TruncationBox,
+    delegate_to_base,
+)
 from skpref.likelihoods._expected import Expected
 
 # As a box of a noisy margin the answers of the least reliable judge have a finite noise.
 _LEAST_RELIABILITY = 1e-3
-
-
-def _delegate_to_base(name: str) -> Any:
-    """Make a property that reads one attribute of the reference judge's likelihood."""
-
-    def member(self: "JudgeReliability") -> Any:
-        """Return that of the base, the likelihood of the reference judge."""
-        return getattr(self.base, name)
-
-    return property(member)
 
 
 class JudgeReliability(Likelihood):
@@ -72,20 +69,20 @@ class JudgeReliability(Likelihood):
 
     # -- the reference judge -------------------------------------------------------------
 
-    kinds = _delegate_to_base("kinds")
-    log_concave = _delegate_to_base("log_concave")
-    order_shift = _delegate_to_base("order_shift")
-    item_noise = _delegate_to_base("item_noise")
-    item_noise_gradient = _delegate_to_base("item_noise_gradient")
-    margin_variance = _delegate_to_base("margin_variance")
-    linear = _delegate_to_base("linear")
-    uses_order = _delegate_to_base("uses_order")
-    unit_powers = _delegate_to_base("unit_powers")
-    free = _delegate_to_base("free")
-    theta = _delegate_to_base("theta")
-    bounds = _delegate_to_base("bounds")
-    check = _delegate_to_base("check")
-    outcome_log_proba = _delegate_to_base("outcome_log_proba")
+    kinds = delegate_to_base("kinds")
+    log_concave = delegate_to_base("log_concave")
+    order_shift = delegate_to_base("order_shift")
+    item_noise = delegate_to_base("item_noise")
+    item_noise_gradient = delegate_to_base("item_noise_gradient")
+    margin_variance = delegate_to_base("margin_variance")
+    linear = delegate_to_base("linear")
+    uses_order = delegate_to_base("uses_order")
+    unit_powers = delegate_to_base("unit_powers")
+    free = delegate_to_base("free")
+    theta = delegate_to_base("theta")
+    bounds = delegate_to_base("bounds")
+    check = delegate_to_base("check")
+    outcome_log_proba = delegate_to_base("outcome_log_proba")
 
     def at(self, theta: Array) -> Self:
         """Return the same reliability with the base at other hyperparameters."""

@@ -8,19 +8,9 @@ from numpy.typing import ArrayLike
 
 from skpref._utils import Array, check_bounds, check_number
 from skpref.data import INEQUALITY, Answers
-from skpref.likelihoods._base import Derivatives, Likelihood, TiltedMoments
+from skpref.likelihoods._base import Derivatives, Likelihood, TiltedMoments, delegate_to_base
 
 _RATE = "lapse_rate"
-
-
-def _of_base(name: str) -> Any:
-    """Make a property that is a member of the base."""
-
-    def member(self: "Lapses") -> Any:
-        """Return that of the base."""
-        return getattr(self.base, name)
-
-    return property(member)
 
 
 class Lapses(Likelihood):
@@ -74,13 +64,13 @@ class Lapses(Likelihood):
         self.lapse_rate = lapse_rate
         self.lapse_rate_bounds = lapse_rate_bounds
 
-    linear = _of_base("linear")
-    margin_variance = _of_base("margin_variance")
-    order_shift = _of_base("order_shift")
-    priors = _of_base("priors")
-    takes_offset = _of_base("takes_offset")
-    unit_powers = _of_base("unit_powers")
-    uses_order = _of_base("uses_order")
+    linear = delegate_to_base("linear")
+    margin_variance = delegate_to_base("margin_variance")
+    order_shift = delegate_to_base("order_shift")
+    priors = delegate_to_base("priors")
+    takes_offset = delegate_to_base("takes_offset")
+    unit_powers = delegate_to_base("unit_powers")
+    uses_order = delegate_to_base("uses_order")
 
     @property
     def kinds(self) -> frozenset[int]:
@@ -89,7 +79,7 @@ class Lapses(Likelihood):
 
     @property
     def log_concave(self) -> bool:
-        """Tell that it is not."""
+        """Return False: P is bounded below, so that its logarithm bends up far from its middle."""
         return False
 
     # -- hyperparameters: those of the base, and the rate ----------------------------------

@@ -128,7 +128,7 @@ def _read_positions(pool, listed, table):
 
 
 def _item_features(space, items):
-    """Return the features of the items of a pool, as a frame if they came as one."""
+    """Return the features of a pool's items: a frame if the pool is one, else an array."""
     frame = items.frame if isinstance(items, ItemTable) else items
     if is_frame(frame) and all(isinstance(name, str) for name in frame.columns):
         return take_rows(plain_frame(frame), np.array(space.places))

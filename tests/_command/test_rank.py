@@ -370,6 +370,17 @@ def test_the_page_says_who_beats_whom(written):
     assert_allclose(saved["tie"], rates.tie, atol=1e-12)
 
 
+def test_competitors_that_no_vote_joins_have_no_chances(tmp_path, capsys, held):
+    rows = {"a": ["x", "y", "u"] * 4, "b": ["y", "x", "v"] * 4, "winner": ["a", "b", "a"] * 4}
+    assert run("rank", write(tmp_path / "v.csv", rows), "--out", tmp_path) == 0
+    page = _Cells()
+    page.feed((tmp_path / "board.html").read_text("utf-8"))
+    (cells,) = (each[1:] for each in page.tables if each[0][:3] == ["rank", "name", "1"])
+    of = {row[1]: dict(zip((each[1] for each in cells), row[2:], strict=True)) for row in cells}
+    pairs = {(one, other) for one in of for other in of if of[one][other] != "–"}
+    assert pairs == {("x", "y"), ("y", "x"), ("u", "v"), ("v", "u")}
+
+
 def test_the_page_shows_the_ten_least_reliable_judges(tmp_path, capsys, held):
     rng = np.random.default_rng(0)
     rows = {"a": ["x", "y"] * 60, "b": ["y", "x"] * 60, "winner": ["a", "b"] * 60}
