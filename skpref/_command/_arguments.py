@@ -240,7 +240,7 @@ def _add_output(rank: argparse.ArgumentParser) -> None:
         "--base",
         type=float,
         default=0.0,
-        help="what is written for the mean utility, such as 1000 with --unit elo (default: 0)",
+        help="utility of the mean competitor, such as 1000 with --unit elo (default: 0)",
     )
     rank.add_argument(
         "--level", type=float, default=0.9, help="probability that an interval holds (default: .9)"
