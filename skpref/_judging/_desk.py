@@ -297,6 +297,7 @@ class VoteDesk:
         }
 
     def _duel_choices(self):
+        """Return the answers that a question of this size allows."""
         if self.form.size > 2:  # a set of few items, which has no ties
             return [each for each in self._choices if each["side"] is not None]
         return self._choices
@@ -513,4 +514,5 @@ def text_stimulus(item: JudgedItem) -> dict:
 
 
 def _iso_time(seconds: float) -> str:
+    """Return seconds since the epoch as a date and time in UTC, to the millisecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

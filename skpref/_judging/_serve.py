@@ -182,5 +182,6 @@ def _print_addresses(desk: Any, access: Access, hosts: list[str], port: int) -> 
 
 
 def _write_line(line: str) -> None:
+    """Write one line to the terminal, control characters escaped."""
     sys.stdout.write(printable_text(line) + os.linesep)
     sys.stdout.flush()

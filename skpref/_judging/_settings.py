@@ -53,6 +53,7 @@ class _ServedJudge(Judge):
             self.refresh()
 
     def _make_panel(self):
+        """Return the panel of a page that a server shows."""
         return _ServedPanel()
 
 
@@ -310,6 +311,7 @@ def _read_dimension(path: Path, name: str, value: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number; True and False are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

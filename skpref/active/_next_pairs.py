@@ -370,6 +370,8 @@ class _VoteBoard:
         self._prior = self._variances(self.cov)
 
     def _difference(self, vector: Array) -> Array:
+        """Return a vector's value at the first less that at the second item of each pair
+        followed."""
         return vector[self.first[self._followed]] - vector[self.second[self._followed]]
 
     def _variances(self, cov: Array) -> Array:

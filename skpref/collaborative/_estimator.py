@@ -34,6 +34,7 @@ from skpref.likelihoods import Likelihood
 
 
 def _never(estimator):
+    """Raise AttributeError: a fit of many users takes all answers at once."""
     raise AttributeError(
         f"{type(estimator).__name__} needs all answers at once: use fit. Streams of one utility "
         "are for PairwisePreferenceRegressor(inference='svi')."
@@ -465,4 +466,5 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         return parameters
 
     def _check_featured(self, users):
+        """Raise ValueError where users that were not in the fit have no features."""
         check_featured(self, users)

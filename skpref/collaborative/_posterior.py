@@ -173,6 +173,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return self.reader.items(X)
 
     def _sides(self, A, B):
+        """Return the rows of both sides of duels; ValueError where their numbers differ."""
         A, B = self.reader.sides(A, B)
         if len(A) != len(B):
             raise ValueError(f"A and B must have equally many rows, got {len(A)} and {len(B)}.")
@@ -210,6 +211,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
         return tuple(None if part is None else part[rows] for part in self.asked)
 
     def _check_rows(self, n):
+        """Raise ValueError where the rows are not as many as the users that they are about."""
         if self.asked is not None and len(self.asked[0]) != n:
             raise ValueError(
                 f"{n} rows were asked about for {len(self.asked[0])} users: one user a row. Sets "
@@ -288,5 +290,6 @@ def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _draw_normal(mean, cov, n, rng):
+    """Return n draws, in columns, of a normal of this mean and covariance."""
     root = symmetric_root(cov)
     return mean[:, None] + root @ generator_of(rng).standard_normal((root.shape[1], n))

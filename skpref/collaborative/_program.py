@@ -251,6 +251,7 @@ def _engine_of(estimator, engine):
 
 
 def _seed(estimator):
+    """Return an estimator's seed as an integer, 0 where it has none."""
     state = estimator.random_state
     return 0 if state is None or not isinstance(state, int | np.integer) else seed_of(state)
 
@@ -277,6 +278,7 @@ def _starting_hyperparameters(estimator, method, model, user_table):
 
 
 def _table_of_users(estimator, name):
+    """Return the table of users' features; None for a method that takes none."""
     if not METHODS[name].by_features:
         return None
     if estimator.user_features is None:

@@ -350,6 +350,7 @@ class Crew:
         return tastes
 
     def _ask_teams(self, sites, basis, at):
+        """Send a pass to every team; return their results in order."""
         for_all = self._pack((self._pass, basis, at))
         questions = [
             (for_all, self._pack((sites.precision[team.rows], sites.shift[team.rows])))
@@ -361,6 +362,7 @@ class Crew:
         return [_unpack(each) for each in results]
 
     def _pack(self, value):
+        """Return a value as other processes receive it: pickled unless memory is shared."""
         return value if self._shares_memory else pickle.dumps(value, protocol=5)
 
     def _package(self, k):
@@ -378,6 +380,7 @@ class Crew:
 
 
 def _unpack(value):
+    """Return a value that was packed for another process."""
     return pickle.loads(value) if isinstance(value, bytes) else value
 
 

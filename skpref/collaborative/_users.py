@@ -143,6 +143,7 @@ def _read_frame(frame):
 
 
 def _as_numbers(values, what="user_features"):
+    """Return values as an array of floats; ValueError names the argument that holds others."""
     values = unmasked(values)
     numbers: np.ndarray | None
     try:
@@ -157,5 +158,6 @@ def _as_numbers(values, what="user_features"):
 
 
 def _abbreviate(values):
+    """Return the text of values, cut to 60 letters."""
     text = repr(values)
     return text if len(text) <= 60 else f"{text[:56]} ..."

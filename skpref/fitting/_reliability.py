@@ -716,6 +716,7 @@ class Cavities(NamedTuple):
 
 
 def _taken(beside: _Beside | None, rows: Any) -> _Beside | None:
+    """Return the moments of judges' own margins in some rows, None where there are none."""
     if beside is None:
         return None
     mean, variance, covariance = beside

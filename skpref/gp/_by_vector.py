@@ -77,6 +77,7 @@ class ByVector(Prior):
         return self._mean_and_dual(self._condition_vector(precision), precision, shift)
 
     def _mean_and_dual(self, vector, precision, shift):
+        """Return the margins' mean and dual weights, by the posterior of the vector."""
         mean = self._margin_mean(vector, shift)
         if isinstance(precision, SitePrecision):
             return mean, shift - precision.times(mean)

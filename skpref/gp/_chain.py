@@ -285,6 +285,7 @@ class IndependentItems(Prior):
         return _Given(self, chains, messages, inverse, _Cavities(ends, spread), precision)
 
     def _send_messages(self, precision: Array, sides: _Cavities) -> _Messages:
+        """Return the precisions that answers send to their items' nodes."""
         total = sides.total
         return _Messages(*(precision / (1.0 + precision * (total - side)) for side in sides))
 
@@ -502,10 +503,12 @@ def _cavity_variance(variance: Array, precision: Array) -> Array:
 def _add_pairs(
     first: tuple[Array, Array], second: tuple[Array, Array], factor: float = 1.0
 ) -> tuple[Array, Array]:
+    """Return the sums of two pairs of arrays, the second pair times a factor."""
     return first[0] + factor * second[0], first[1] + factor * second[1]
 
 
 def _inner_product(first: tuple[Array, ...], second: tuple[Array, ...]) -> float:
+    """Return the sum of the inner products of two tuples of vectors."""
     return float(sum(a @ b for a, b in zip(first, second, strict=True)))
 
 

@@ -51,6 +51,7 @@ def choice_proba(
 
 
 def _proba_of_sets(posterior, items, sets, order, noise, log, offset):
+    """Return the probability, or its logarithm, that each item of a set is chosen, (n, k)."""
     present = sets >= 0
     used, places = np.unique(sets[present], return_inverse=True)
     at = np.zeros(sets.shape, dtype=np.intp)

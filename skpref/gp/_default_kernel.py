@@ -112,6 +112,7 @@ def group_effects(
 
 
 def _kernel_with_ids(comparisons, id_column, learned, has_row_effects):
+    """Return the default kernel of rows with ids: names, and features beside them."""
     items = comparisons.items
     others = [j for j in range(items.shape[1]) if j != id_column]
     own = OnColumns(Identity(), [id_column])

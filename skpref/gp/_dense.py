@@ -233,6 +233,7 @@ class Dense(Prior):
         check_means(posterior_mean[plain], mean[plain], variance[plain])
 
     def _item_weights(self, dual):
+        """Return the sum over each item's margins of absolute dual weights."""
         return abs(self.incidence) @ np.abs(dual)
 
 
@@ -289,6 +290,7 @@ class DenseMargins(Dense):
         return Marginals(self.S @ dual, floor_variance(variance, 0.0), dual, log_det, inverse)
 
     def _dual(self, inverse, precision, shift):
+        """Return the dual weights of margins given sites, from the inverse of the factor of B."""
         wide = (lambda x: x) if shift.ndim == 1 else (lambda x: x[:, None])
         root, strong = np.sqrt(precision), precision > 0.0
         # w = τ^½ B⁻¹ (target τ^½): no difference of large numbers

@@ -793,6 +793,7 @@ def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np
 
 
 def _group_codes(items, term):
+    """Return the number of the group of each item in a term; 0 for all of a term without groups."""
     if not term.group:
         return np.zeros(len(items), dtype=np.intp)
     return distinct_rows(items[:, list(term.group)])[1]

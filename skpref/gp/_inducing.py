@@ -350,6 +350,7 @@ class Inducing(Prior):
         return features if self._by_margins else features[self.first] - features[self.second]
 
     def _prior_variance(self):
+        """Return the prior variance of each margin."""
         diagonal = self.kernel.diag(self.items)
         apart = diagonal[self.first] + diagonal[self.second]
         for rows in row_blocks(self.n_margins, self.items.shape[1], BLOCK):

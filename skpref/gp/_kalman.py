@@ -161,6 +161,7 @@ class Chains:
         return Filtered(precision, gain, share, covariance, slope, variance, log_det)
 
     def _slope(self, precision, gain, share):
+        """Return the precision that later answers give each node's state."""
         nodes, h = self.nodes, self._readout
         slope = np.zeros((len(h), len(h), nodes.n_nodes))
         own = h[:, None, None] * h[None, :, None]

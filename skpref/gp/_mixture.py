@@ -201,6 +201,7 @@ class PosteriorMixture(Recorded, Summarised):
         return mean, (variances + (means - mean[:, None]) ** 2) @ self.weights
 
     def _covariance(self, of):
+        """Return the mixture's covariance from each part's mean and covariance."""
         means, covariances = zip(*map(of, self.posteriors), strict=True)
         apart = np.stack(means, axis=1)
         apart = apart - (apart @ self.weights)[:, None]

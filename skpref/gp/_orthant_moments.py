@@ -88,6 +88,7 @@ def orthant_moments(mean: Array, covariance: Array, sums: Array | None = None) -
 
 
 def _moments_of_one(mean, covariance):
+    """Return log P(v > 0) of one normal and its derivatives in the mean."""
     deviation = np.sqrt(covariance[:, 0])
     u = mean / deviation
     ratio = hazard(u)
@@ -96,6 +97,7 @@ def _moments_of_one(mean, covariance):
 
 
 def _moments_of_two(mean, covariance):
+    """Return log P(v > 0) of two normals and its derivatives in the mean."""
     deviation, correlation = _standardise(covariance)
     u = mean / deviation
     angle = _angles(correlation[:, 0, 1])
@@ -115,6 +117,7 @@ def _moments_of_two(mean, covariance):
 
 
 def _moments_of_three(mean, covariance):
+    """Return log P(v > 0) of three normals and its derivatives in the mean."""
     deviation, correlation = _standardise(covariance)
     probability = trivariate(mean / deviation, _angles(correlation))
     gradient, across = np.empty_like(mean), np.empty_like(mean)
@@ -152,11 +155,13 @@ def _with_curvature(log_probability, gradient, across, mean, covariance):
 
 
 def _standardise(covariance):
+    """Return standard deviations and correlations of covariances (n, m, m)."""
     deviation = np.sqrt(np.einsum("nii->ni", covariance))
     return deviation, covariance / (deviation[:, :, None] * deviation[:, None, :])
 
 
 def _angles(correlation):
+    """Return the arc cosines of correlations."""
     return np.arccos(np.clip(correlation, -1.0, 1.0))
 
 
@@ -199,6 +204,7 @@ def _log_density(mean, covariance, pair):
 
 
 def _moments_by_points(mean, covariance, sums=None):
+    """Return log P(v > 0) and its derivatives by importance sampling at fixed points."""
     n, m = mean.shape
     points = cube_lattice(m - 1)
     parts = [

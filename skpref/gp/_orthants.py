@@ -256,6 +256,8 @@ def _condition_on_least(limits: Array, angles: Array) -> tuple[Array, Array, Arr
 
 
 def _log_trivariate_tail(limits: Array, angles: Array, residual: Array) -> Array:
+    """Return log probabilities of trivariate orthants by an integral over the first variable."""
+
     def log_density(row: NDArray[np.intp], x: Array) -> Array:
         second_limit = conditional_limit(limits[row, 1, None], x, angles[row, 0, None])
         third_limit = conditional_limit(limits[row, 2, None], x, angles[row, 1, None])
@@ -293,6 +295,7 @@ def log_multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array
 def _average_in_blocks(
     method: Callable[[Array, Array, Array], Array], limits: Array, correlation: Array, parts: int
 ) -> Array:
+    """Return the mean of a weight over fixed points, a block of rows at a time."""
     n, m = limits.shape
     points = cube_points(m - 1, parts)
     estimate = np.empty(n)
@@ -305,6 +308,7 @@ def _average_in_blocks(
 
 
 def _mean_weight(limits: Array, factor: Array, points: Array) -> Array:
+    """Return the mean over points of the product of the conditional probabilities."""
     n, m = limits.shape
     draws = np.empty((n, m - 1, points.shape[2]))
     total = np.ones((n, points.shape[2]))
@@ -593,6 +597,7 @@ def _probability(means: Array, covariance: Array) -> Array:
 
 
 def _log_probability(means: Array, covariance: Array) -> Array:
+    """Return the log probability that each of the normals is the largest, (n, k)."""
     n, k, n_components = means.shape
     if k == 1:
         return np.zeros((n, k))

@@ -158,6 +158,7 @@ class _FourierPrior:
             yield X[rows] @ self._frequencies.T - self._shift
 
     def _value(self, cosine: Array, sine: Array | None) -> Array:
+        """Return values of the drawn functions from cosines, and sines where these have weights."""
         value = cosine @ self._along
         return value if self._across is None or sine is None else value + sine @ self._across
 
@@ -261,6 +262,7 @@ class _ColumnsPrior(_FeaturePrior):
         self._inner, self._columns = inner, columns
 
     def _widen(self, gradient, X):
+        """Return a gradient in all columns from one in those that the kernel sees."""
         whole = np.zeros((*X.shape, *gradient.shape[2:]))
         whole[:, self._columns] = gradient
         return whole
@@ -363,6 +365,7 @@ class _LazyPrior:
         return value[row, path], gradient[row, :, path]
 
     def _extend(self, X: Array) -> None:
+        """Draw the functions at further points, given their values at earlier ones."""
         new, half = kernel_values(self._kernel, X), np.zeros((0, len(X)))
         least = NEGLIGIBLE * np.diagonal(new).max()
         if len(self._basis):

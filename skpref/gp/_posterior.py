@@ -303,6 +303,7 @@ class Components(Recorded, Summarised):
         return concatenate_blocks([self._block_var(rows) for rows in self.blocks(X)], (0,))
 
     def shared_cov(self, rows: Array, cross: Array) -> Array:
+        """Return the part of the rows' covariance that all components share."""
         half = cross @ self.factor
         return kernel_values(self.kernel, rows) - half @ half.T
 
@@ -337,12 +338,14 @@ class Components(Recorded, Summarised):
         return covariance
 
     def _block_var(self, rows: Array) -> Array:
+        """Return the variance at rows that all components share, (n,)."""
         half = self.cross(rows) @ self.factor
         prior = self.kernel.diag(rows)
         return floor_variance(prior - np.einsum("ij,ij->i", half, half), prior)
 
 
 def concatenate_blocks(blocks: list[Array], empty: tuple[int, ...]) -> Array:
+    """Return blocks as one array, an empty one of this shape where there are none."""
     return np.concatenate(blocks) if blocks else np.zeros(empty)
 
 
@@ -494,6 +497,7 @@ class JointRows:
 
 
 def _column(values: Array | float, n: int) -> Array:
+    """Return values as a column, (n, 1)."""
     return values[:, None] if isinstance(values, np.ndarray) else np.full((n, 1), values)
 
 
@@ -913,6 +917,7 @@ class Posterior(Components):
         return choice_proba(self, asked.rows, asked.pairs, order, log)
 
     def _outcomes(self, mean, variance, order, log=True):
+        """Return probabilities of a duel's outcomes, or their logarithms."""
         of = self.likelihood.outcome_log_proba if log else self.likelihood.outcome_proba
         return of(mean, variance, order) if self.likelihood.uses_order else of(mean, variance)
 
@@ -1032,6 +1037,7 @@ class Posterior(Components):
     # -- helpers -------------------------------------------------------------------------
 
     def _pairs(self, A: Any, B: Any) -> tuple[Array, Array]:
+        """Return the rows of both sides of duels; a single row is repeated."""
         A, B = self.reader.sides(A, B)
         if len(A) != len(B):
             if 1 not in (len(A), len(B)):

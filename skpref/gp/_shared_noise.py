@@ -71,6 +71,7 @@ class SitePrecision:
         return solved
 
     def _times(self, matrix, factors):
+        """Return the product of block-diagonal factors with the columns of a matrix."""
         columns = matrix if matrix.ndim == 2 else matrix[:, None]
         product = np.sqrt(self.single)[:, None] * columns
         for block, factor in zip(self.blocks, factors, strict=True):
@@ -186,4 +187,5 @@ def among_pairs(covariance: Array, first: NDArray[np.intp], second: NDArray[np.i
 
 
 def _pairs(block):
+    """Return the margins of a block's answers as rows and as columns of their covariance."""
     return block.margin[:, :, None], block.margin[:, None, :]

@@ -189,6 +189,7 @@ class ThroughTime(Posterior):
 
     @property
     def _drifts(self) -> Drifts:
+        """Return the drift as the terms that a row's members walk by."""
         return Drifts(self.chains.drift, None, self.teams)
 
     def times_of(self, items: Array) -> Array:

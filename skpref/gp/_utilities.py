@@ -97,6 +97,7 @@ class ByRoot:
         return _Half(blas.dtrsm(1.0, factor, right, lower=1, overwrite_b=1), log_det)
 
     def _inner(self, laplacian):
+        """Return I + Rᵀ L R for the root R of the covariance and a Laplacian L."""
         inner = self.root.T @ (laplacian @ self.root)
         inner.flat[:: len(inner) + 1] += 1.0
         return inner.T
@@ -167,6 +168,7 @@ class _Inverse(Utilities):
         return diagonal[first] + diagonal[second] - 2.0 * below
 
     def _lower(self):
+        """Return the lower triangle of the inverse, computed once."""
         if not self._inverted:
             self._factor, _ = lapack.dpotri(self._factor, lower=1, overwrite_c=1)
             self._inverted = True

@@ -757,6 +757,7 @@ def _order_inequalities(places, first, second):
 
 
 def _multiply_vectors(matrix, vector):
+    """Return the products of many matrices (n, m, m) and vectors (n, m)."""
     return np.matmul(matrix, vector[:, :, None])[:, :, 0]
 
 
@@ -904,6 +905,7 @@ class _Sweep:
 
 
 def _run_sweep(rows, sites):
+    """Return one sweep of EP from these sites; of many answers with sites that match the mean."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sweep = _Sweep(rows, sites)
         # Moments of joint answers take longer than a factorisation.

@@ -337,6 +337,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         return [space.to_item(params) for params in params_of_trials if params is not None]
 
     def _draw_seed(self, *more):
+        """Return a seed that these numbers and the sampler's own determine."""
         return int(np.random.SeedSequence([self._entropy, *more]).generate_state(1)[0])
 
 

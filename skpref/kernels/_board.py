@@ -90,6 +90,7 @@ def leaderboard_kernel(X: Any, *, id_column: Any = None, by: Any = None) -> Kern
 
 
 def _find_column(column: Any, named: list, d: int) -> int:
+    """Return the position of a column by name or number; ValueError if there is none."""
     if column in named:
         return named.index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < d:

@@ -311,10 +311,12 @@ class _PartsView(View[tuple[Kernel | None, Kernel | None]]):
 
 
 def _is_whole_exponent(exponent: float) -> bool:
+    """Return whether a power of a kernel has a finite number of features."""
     return exponent == int(exponent) and 1 <= exponent <= _STEEPEST
 
 
 def _add_kernels(one: Kernel | None, two: Kernel | None) -> Kernel | None:
+    """Return the sum of two kernels, of which one may be None."""
     if one is None or two is None:
         return two if one is None else one
     return one + two
@@ -357,6 +359,7 @@ class Form(NamedTuple):
 
 
 def _form_of_linear(kernel: Linear, n_columns: int) -> Form:
+    """Return a linear kernel as a quadratic form in the columns."""
     centre = np.broadcast_to(np.asarray(kernel.centre, dtype=np.float64), (n_columns,)).tolist()
     value, n_theta = lengths_of(kernel, n_columns) ** -2.0, kernel.n_dims
     slope = np.zeros((n_columns, n_theta))

@@ -12,6 +12,7 @@ from skpref.kernels._wrappers import Padded, check_rows, fold
 
 
 def _ignore_overflow() -> np.errstate:
+    """Return a context in which overflow and division by zero are not reported."""
     # Hyperparameters far out overflow or underflow on the way to values that are sound.
     return np.errstate(over="ignore", divide="ignore", invalid="ignore")
 

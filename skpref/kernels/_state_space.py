@@ -103,6 +103,7 @@ class Process:
         return A, self.variance * Q
 
     def _wiener(self, before: Array, after: Array) -> tuple[Array, Array]:
+        """Return transition and noise of a Wiener process between two times."""
         # It is zero at time zero: what lies on either side of that is independent.
         late = before >= 0.0
         early = after <= 0.0
@@ -114,6 +115,7 @@ class Process:
         return A[None, None], self.variance * Q[None, None]
 
     def _transition(self, gap: Array) -> Array:
+        """Return the transition matrices of a half-integer Matern process over gaps of time."""
         drift = _DRIFT[self.order]
         u = np.sqrt(2.0 * self.order + 1.0) * gap / self.length
         nilpotent, power = drift + np.eye(self.size), np.eye(self.size)
@@ -192,6 +194,7 @@ class Drift:
 
     @property
     def _parts(self) -> list[slice]:
+        """Return the places of each process in the joint state."""
         ends = np.cumsum([each.size for each in self.processes]).tolist()
         return [slice(*pair) for pair in zip([0, *ends[:-1]], ends, strict=True)]
 
@@ -431,6 +434,7 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
 
 
 def _count_theta(forms):
+    """Return the number of hyperparameters that forms have slopes in."""
     return next(iter(forms.values())).slope.shape[1]
 
 
@@ -443,6 +447,7 @@ def _shift_theta(leaf, by):
 
 
 def _pad_slopes(form, before, after):
+    """Return a form with slopes of 0 in further hyperparameters on either side."""
     return form._replace(slope=np.pad(form.slope, ((0, 0), (before, after))))
 
 

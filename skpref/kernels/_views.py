@@ -249,12 +249,14 @@ class _DiagonalView(View[Diagonal]):
 
 
 def _add_gradients(one: Array | None, two: Array | None) -> Array | None:
+    """Return the sum of two gradients, of which one may be None."""
     if one is None or two is None:
         return two if one is None else one
     return one + two
 
 
 def _scale_gradient(gradient: Array | None, factor: Array) -> Array | None:
+    """Return a gradient times a factor for each row, None for None."""
     return None if gradient is None else gradient * factor[:, None]
 
 

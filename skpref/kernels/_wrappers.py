@@ -28,6 +28,7 @@ def margin_covariance(K: Array) -> Array:
 
 
 def _check_symmetric(Y: ArrayLike | None) -> None:
+    """Raise ValueError where a gradient is asked for with a second array of rows."""
     if Y is not None:
         raise ValueError("The gradient is that of K(X, X): leave Y out with eval_gradient.")
 
@@ -106,6 +107,7 @@ class PreferenceKernel(Wrapper):
         return f"{type(self).__name__}({self.kernel})"
 
     def _sides(self, X: ArrayLike) -> list[Array]:
+        """Return the first and the second items of duels in rows; ValueError for an odd width."""
         rows = check_rows(X, "duels")
         if rows.shape[1] % 2:
             raise ValueError(
@@ -505,6 +507,8 @@ class Teams(Wrapper):
         self._check()
 
     def _check(self) -> None:
+        """Raise ValueError for members without columns, of unequal widths, or weights that do not
+        fit."""
         members = self.positions()
         if not members:
             raise ValueError("members is empty; name the columns of at least one member.")

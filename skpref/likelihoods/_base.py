@@ -234,16 +234,20 @@ class Likelihood(BaseEstimator, ABC):
         return [name for name in self.hyperparameters if self._value(name) is not None]
 
     def _held(self, name: str) -> bool:
+        """Return whether a hyperparameter is fixed."""
         bounds = self._bounds_of(name)
         return isinstance(bounds, str) and bounds == "fixed"
 
     def _value(self, name: str) -> Any:
+        """Return the value of a hyperparameter."""
         return getattr(self, name)
 
     def _bounds_of(self, name: str) -> Any:
+        """Return the bounds of a hyperparameter."""
         return getattr(self, f"{name}_bounds")
 
     def _with(self, values: Mapping[str, float]) -> Self:
+        """Return a copy with these values of hyperparameters."""
         changed = copy(self)  # a constructor only assigns, as scikit-learn asks of it
         for name, value in values.items():
             setattr(changed, name, value)
@@ -260,6 +264,7 @@ class Likelihood(BaseEstimator, ABC):
         return self._scaled([self._bounds_of(name) for name in self.free]).reshape(-1, 2)
 
     def _scaled(self, values: Sequence[Any]) -> Array:
+        """Return values of the free hyperparameters as the search has them: most as logarithms."""
         scaled = np.array(values, dtype=np.float64)
         logarithmic = [name not in self.linear for name in self.free]
         scaled[logarithmic] = np.log(scaled[logarithmic])
@@ -429,6 +434,7 @@ class Likelihood(BaseEstimator, ABC):
         return rows[0], rows[1], rows[2]
 
     def _steps(self) -> Iterator[tuple[Self, Self]]:
+        """Yield the likelihoods a step ahead and a step back in each free hyperparameter."""
         theta = self.theta
         for step in _STEP * np.eye(len(theta)):
             yield self.at(theta + step), self.at(theta - step)

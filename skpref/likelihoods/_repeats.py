@@ -124,6 +124,7 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
 
 
 def _start(mean, variance, noise, cavity):
+    """Return starting values of the search for a site: location in deviations, log variance."""
     centre, spread = mean, variance
     if cavity is not None:
         usable = np.isfinite(cavity[0]) & (cavity[1] > 0.0) & (cavity[1] <= variance)
@@ -146,6 +147,7 @@ class _Excess(NamedTuple):
 
 
 def _newton_step(at):
+    """Return the step of Newton's method in both coordinates of a cavity."""
     det = at.of_u[0] * at.of_v[1] - at.of_v[0] * at.of_u[1]
     along = (at.of_v[0] * at.variance - at.of_v[1] * at.mean) / det
     up = (at.of_u[1] * at.mean - at.of_u[0] * at.variance) / det
@@ -153,6 +155,7 @@ def _newton_step(at):
 
 
 def _excess(u, log_v, mean, variance, others, noise, half):
+    """Return by how much moments of equal answers differ from the target, with derivatives."""
     cavity_var = np.exp(log_v)
     total = cavity_var + noise
     scale = np.sqrt(total)

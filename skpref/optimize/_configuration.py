@@ -283,6 +283,7 @@ def _check_has_margin_regions(likelihood):
 
 
 def _default_kernel(space):
+    """Return the kernel of a space's columns, of names where items have no features."""
     return _model.default_kernel(space.n_columns) if space.has_features else Identity()
 
 

@@ -345,11 +345,13 @@ class Journal:
         )
 
     def _not_a_journal_error(self):
+        """Return the error of a file that is no journal."""
         return DamagedJournalError(
             f"{self.path} is not a journal of this package. Give another path."
         )
 
     def _replaced_error(self, seq):
+        """Return the error of a journal that holds fewer events than were written."""
         return ReplacedJournalError(
             f"The journal {self.path} does not hold the {seq} events that this optimizer knows: "
             "it was replaced by another file. What this optimizer knows can still be looked at; "
@@ -364,10 +366,12 @@ def _sqlite_code(error):
 
 
 def _fetch_row(connection, query, *values):
+    """Return the first row that a query of the database gives."""
     return connection.execute(query, values).fetchone()
 
 
 def _insert_event(connection, event):
+    """Append an event to the database."""
     connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", event)
 
 
@@ -483,6 +487,7 @@ def _load_history(path):
 
 
 def _history_as_rows(events: list[Event], configuration: dict) -> list[dict]:
+    """Return events as the rows of a table, one for each question and answer."""
     rows: list[dict] = []
     items: list = []
     for event in events:

@@ -489,6 +489,7 @@ class LimitedBox(ParameterBox):
         return slacks, slopes
 
     def _name(self, place):
+        """Return the name of a dimension, its place where there are no names."""
         return place if self.names is None else self.names[place]
 
     def rows_at(self, quantiles: np.ndarray) -> np.ndarray:

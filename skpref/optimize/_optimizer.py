@@ -288,6 +288,7 @@ class PreferenceOptimizer(Asking):
         }
 
     def _recommended_title(self, state):
+        """Return the title of the recommended item, or why there is none."""
         if not state.is_informed:
             return "nothing was told yet"
         if not len(state.answered_rows(usable=True)):
@@ -785,6 +786,7 @@ def _check_unusable(unusable, n, is_alone):
 
 
 def _list_initial_duels(given):
+    """Return the pairs of items that are asked first; TypeError for anything but pairs."""
     if given is None:
         return []
     one_by_one = isinstance(given, Iterable) and not isinstance(given, str | dict)

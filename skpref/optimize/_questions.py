@@ -167,6 +167,7 @@ class Questions:
 
     @property
     def _extremes(self):
+        """Return the best and the worst row of earlier people's answers, None without these."""
         return self._configuration.models.extremes
 
     def _answered_rows(self, state, usable=False):
@@ -292,6 +293,7 @@ class Questions:
         return open_duels
 
     def _make_generator(self, counter):
+        """Return the generator of random numbers of the question with this number."""
         return np.random.default_rng([self._seed, counter])
 
     def _append_question(self, state, layout, beside):

@@ -520,4 +520,5 @@ def _answers_question(event: Event, asked, user):
 
 
 def _draw_seed():
+    """Return a seed of the system's entropy."""
     return int(np.random.SeedSequence().generate_state(1)[0])

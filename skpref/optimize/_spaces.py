@@ -471,6 +471,7 @@ class Pool(Space):
 
 
 def _digest_bytes(content: bytes) -> str:
+    """Return 16 hexadecimal digits that tell contents apart."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -597,11 +598,13 @@ def load_sobol_tables() -> None:
 
 @lru_cache(maxsize=8)
 def _sobol_points(n: int, d: int, seed: int) -> np.ndarray:
+    """Return n scrambled Sobol points of the unit cube, (n, d)."""
     return sobol(d, np.random.default_rng([seed, 2**31])).random(n)
 
 
 @lru_cache(maxsize=8)
 def _shuffled_order(n: int, seed: int) -> np.ndarray:
+    """Return the numbers below n in a random order that the seed determines."""
     return np.random.default_rng([seed, 2**31]).permutation(n)
 
 

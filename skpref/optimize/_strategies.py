@@ -295,11 +295,13 @@ def best_mean_rows(posterior, context):
 
 
 def _thompson_incumbent(context):
+    """Return the best row of one drawn utility."""
     seeds = best_mean_rows(context.gaussian, context)
     return maximise(_draw_path_surface(context), context.space, seeds, context.rng)[0]
 
 
 def _random_incumbent(context):
+    """Return a random row that may be asked, else the last winner."""
     rows = random_question(context.space, context.allowed, context.rng, 1)
     return context.last_winner if rows is None else rows[0]
 

@@ -168,10 +168,12 @@ def _mcse_mean(draws):
 
 
 def _effective_bulk(draws):
+    """Return the effective number of draws of ranks, over half chains."""
     return _effective_without_ranks(_rank_normalise(_split_chains(draws)))
 
 
 def _effective_mean(draws):
+    """Return the effective number of draws of the mean, over half chains."""
     return _effective_without_ranks(_split_chains(draws))
 
 
