@@ -24,7 +24,7 @@ class Case(NamedTuple):
     kernel: str = "smooth"
     learning: str = "fixed"
     fitting: str = "whole"
-    prompts: str = "none"
+    effects: str = "none"
 
     def __str__(self):
         plain = Case()
@@ -57,7 +57,10 @@ FACTORS = {
     "learning": ("fixed", "learned"),
     "fitting": ("whole", "pieces"),
 }
-# Answers on prompts are cases of their own, `PROMPTED`, and no factor of the others.
+# Effects of groups of answers are cases of their own, `GROUPED`, and no factor of the others: of
+# prompts, of judges' slopes and advantages of the first, of rows of features, of contexts in which
+# answers are given.
+EFFECTS = ("prompts", "biases", "rows", "contexts")
 CONTEXT = ("judges", "order", "weights", "users", "time", "identity", "kernel")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
@@ -150,28 +153,33 @@ def refusals(case):
     return [each for each in REFUSED if each.holds(case)]
 
 
-def _prompted():
-    """Each engine that takes prompts with each kind of answers, other levels in turn."""
-    kinds = itertools.product(OTHERS, FACTORS["answers"][:-1])
-    for k, (engine, answers) in enumerate(kinds):
+def _grouped():
+    """Each engine that takes effects with each kind of answers, other levels in turn."""
+    kinds = itertools.product(EFFECTS, (*OTHERS, "svi", "minibatches"), FACTORS["answers"][:-1])
+    for k, (effects, engine, answers) in enumerate(kinds):
         case = Case(
             engine,
             answers,
             order=FACTORS["order"][k % 2],
             weights=FACTORS["weights"][k // 3 % 2],
-            identity="names" if k % 4 == 0 else FACTORS["identity"][k % 3],
             shape=SEVERAL[k // 2 % 3],
             kernel=FACTORS["kernel"][k // 5 % 2],
-            learning=FACTORS["learning"][k // 4 % 2],
-            prompts="some",
+            effects=effects,
         )
-        if is_case(case) and not refusals(case):
+        if effects == "prompts":
+            identity = "names" if k % 4 == 0 else FACTORS["identity"][k % 3]
+            case = case._replace(identity=identity, learning=FACTORS["learning"][k // 4 % 2])
+        else:  # of a kernel that is given
+            case = case._replace(identity="id_column")
+        if effects == "biases":  # a control differs between rows of one id
+            case = case._replace(judges="partial", shape=("shared", "repeated")[k // 2 % 2])
+        if is_case(case) and not refusals(case) and (effects != "prompts" or engine in OTHERS):
             yield case
 
 
-PROMPTED = tuple(_prompted())
-REFUSED_PROMPTS = {
-    Case(prompts="some", **levels): (Refusal(levels, kind, remedy),)
+GROUPED = tuple(_grouped())
+REFUSED_EFFECTS = {
+    Case(effects="prompts", **levels): (Refusal(levels, kind, remedy),)
     for levels, kind, remedy in (
         *(({"engine": engine}, ValueError, "Use inference='ep'") for engine in SPARSE),
         ({"engine": "svi", "fitting": "pieces"}, ValueError, "Use inference='ep'"),

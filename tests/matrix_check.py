@@ -77,7 +77,7 @@ def compared(case, averaged=True):
         np.testing.assert_allclose(each.sum(axis=-1), 1.0, atol=1e-6)
     said = " ".join(str(each.message) for each in told)
     parts = {"unsettled": "by turns" in said or "ended with noise_variance at its" in said}
-    if case.judges != "none":
+    if case.judges != "none" and case.effects == "none":
         # Of the most probable reading of the judges, whose reliability the model keeps; its
         # posterior is that at the first of the reliabilities that it is averaged over.
         leading, judges = copy.copy(model), model.judges_.readings()[0]

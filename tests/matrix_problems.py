@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
 
 def problem_of(case):
-    """The problem that the levels other than engine, kernel, learning, fitting and prompts make."""
+    """The problem that the levels other than engine, kernel, learning, fitting and effects make."""
     return made_of(*case[1:-4])
 
 

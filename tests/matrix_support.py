@@ -29,10 +29,13 @@ from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePrefere
 from skpref.duels import ItemTable, from_columns
 from skpref.fitting._fit import evidence
 from skpref.inference import EP, HMC, SVI, Gibbs
-from skpref.kernels import Identity, OnColumns
+from skpref.kernels import Identity, Linear, OnColumns
 
 NOISE_BOUNDS = (0.05, 2.0)
 RELIABILITY, SHARES, OWN_ORDER = 0.1, (0.1, 0.05), 0.3
+# Variances of the slope that judges share, of their own ones, and of effects of rows and contexts.
+SLOPE, OWN_SLOPE = 0.1, 0.2
+EFFECTS = {"rows": 0.4, "contexts": 0.4}
 NAMES = np.array([f"item {i}" for i in range(30)], dtype=object)
 JUDGES = np.array(["ann", "bob", "cid"], dtype=object)
 USERS = np.array(["una", "vic", "wim"], dtype=object)
@@ -47,8 +50,8 @@ def truth_of(case, model):
     At the hyperparameters given or, where they are learned, those of the model; of users at the
     covariance of tastes that it found, which always is.
     """
-    if case.prompts == "some":
-        return _truth_of_prompts(case, model)
+    if case.effects != "none":
+        return _truth_of_effects(case, model)
     if case.learning == "fixed" and not hasattr(model.posterior_, "tastes"):
         return _fixed_truth(*case[1:-4], linear=case.kernel == "linear")
     return _exact(problem_of(case), *_learned(case, model), tastes=_tastes(case, model))
@@ -149,23 +152,30 @@ def _fixed_truth(answers, judges, order, weights, users, time, identity, shape, 
     return _exact(made, K, _noise(answers, order), law)
 
 
-def _truth_of_prompts(case, model):
-    """Exact probabilities where items have effects of their own in prompts, and in pairs there.
+def _truth_of_effects(case, model):
+    """Exact probabilities where utilities have effects of a group of answers."""
+    problem, rows, pairs = problem_of(case), [], {}
+    encoded = _encoded(case, problem.rows)
 
-    The kernel is the model's own, on rows that are written here.
-    """
-    problem, rows, number = problem_of(case), [], {}
-    encoded, width = _encoded(case, problem.rows), model.comparisons_.items.shape[1]
-
-    def in_prompt(one, prompt):
-        pair = number.setdefault((prompt, *sorted(one.shown)), len(number))
+    def in_group(one, group):
         first = len(rows)
-        rows.extend([*encoded[i], prompt, pair] for i in one.shown)
+        if case.effects == "biases":
+            leads = (one.lead > 0, one.lead < 0)
+            rows.extend(
+                [*encoded[i], np.nan if one.judge is None else one.judge, lead]
+                for i, lead in zip(one.shown, leads, strict=True)
+            )
+            one = one._replace(judge=None)
+        else:
+            pair = pairs.setdefault((group, *sorted(one.shown)), len(pairs))
+            rows.extend([*encoded[i], group, pair] for i in one.shown)
         return one._replace(shown=tuple(range(first, len(rows))))
 
-    said = [in_prompt(*each) for each in zip(problem.answers, _prompts(problem), strict=True)]
-    asked = [in_prompt(*each) for each in zip(problem.asked, problem.asked_user, strict=True)]
-    distinct, place = np.unique(np.array(rows)[:, :width], axis=0, return_inverse=True)
+    said = [in_group(*each) for each in zip(problem.answers, _groups(problem), strict=True)]
+    asked = [in_group(*each) for each in zip(problem.asked, problem.asked_user, strict=True)]
+    if case.effects == "prompts":  # of which the model says the columns that it has
+        rows = [row[: model.comparisons_.items.shape[1]] for row in rows]
+    distinct, place = np.unique(np.array(rows, dtype=float), axis=0, return_inverse=True)
     place = place.reshape(-1)
     said, asked = (
         [one._replace(shown=tuple(place[list(one.shown)].tolist())) for one in some]
@@ -175,12 +185,41 @@ def _truth_of_prompts(case, model):
     if case.learning == "learned":
         grades = model.grade_thresholds_ if case.answers == "graded" else ()
         noise = Noise(model.noise_variance_, model.tie_threshold_, model.order_effect_, grades)
-    return exact(model.kernel_(distinct), noise, said, asked)
+    if case.effects == "prompts":  # the kernel is the model's own
+        return exact(model.kernel_(distinct), noise, said, asked)
+    return exact(_covariance_of_effects(case, problem, distinct), noise, said, asked)
 
 
-def _prompts(problem):
-    """Number of the prompt of each answer; that of each question is ``asked_user``."""
+def _covariance_of_effects(case, problem, rows):
+    """Covariance of rows of id, two features and, of answers, judge and lead or context."""
+    x, same = rows[:, 1:3], rows[:, :1] == rows[:, 0]
+    if case.effects != "biases":
+        utility = covariance(rows[:, :3], case.identity, linear=case.kernel == "linear")
+        group = x if case.effects == "rows" else rows[:, 3:4]
+        return utility + EFFECTS[case.effects] * same * np.all(group[:, None] == group, axis=2)
+    of_utility = np.column_stack([rows[:, 0], np.zeros(len(rows)), x[:, 1]])
+    utility = covariance(of_utility, case.identity, linear=case.kernel == "linear")
+    control = x[:, 0] / np.std(problem.rows[_shown_rows(case), 1])
+    controls, lead = np.outer(control, control), rows[:, 4]
+    by_judge = OWN_SLOPE * controls + OWN_ORDER * np.outer(lead, lead)
+    is_one_judge = rows[:, 3:4] == rows[:, 3]  # nan: the reference judge, who has no biases
+    return utility + SLOPE * controls + np.where(is_one_judge, by_judge, 0.0)
+
+
+def _shown_rows(case):
+    """Numbers of the rows that answers are about."""
+    return sorted({i for one in problem_of(case).answers for i in one.shown})
+
+
+def _groups(problem):
+    """Number of the group of each answer; that of each question is ``asked_user``."""
     return np.arange(len(problem.answers)) % 3
+
+
+def _with_contexts(X, groups):
+    """X with the context of each answer beside its items."""
+    groups = np.broadcast_to(np.asarray(groups)[:, None, None], (*X.shape[:2], 1))
+    return np.concatenate([X, groups], axis=2)
 
 
 def _noise(answers, order):
@@ -211,8 +250,11 @@ def _exact(problem, K, noise, law=None, tastes=None, order_variance=0.0):
 
 def model_of(case, **more):
     """The estimator of a case; ``more`` are further parameters."""
+    # Of choices on prompts 1000 draws of Gibbs sampling err by up to .012, 4000 by .005, which is
+    # about what the truth errs by.
+    draws = 1000 if case.effects == "none" else 4000
     engines = {
-        "hmc": HMC(draws=1000), "gibbs": Gibbs(draws=1000), "svi": SVI(),
+        "hmc": HMC(draws=draws), "gibbs": Gibbs(draws=draws), "svi": SVI(),
         "minibatches": SVI(batch_size=4), "ekf": SVI(local="ekf"),
         "chains": EP(items="independent"),
     }  # fmt: skip
@@ -244,6 +286,10 @@ def model_of(case, **more):
         return CollaborativePreferenceRegressor(**options | {"tol": 1e-4} | more)
     own = OWN_ORDER if case.judges == "partial" else 0.0
     options["judge_prior"] = JudgePrior(order_variance=own)
+    if case.effects == "biases":  # of judges whose reliability is 1
+        options["judge_prior"] = JudgePrior(
+            1e-12, random=0.0, adversarial=0.0, control_variance=OWN_SLOPE, order_variance=own
+        )
     return PairwisePreferenceRegressor(**options | more)
 
 
@@ -257,6 +303,12 @@ def kernel_of(case, bounds=(1e-5, 1e5)):
     if case.identity == "features":
         return smooth
     own = ConstantKernel(OWN, bounds) * OnColumns(Identity(), [0])
+    if case.effects == "biases":
+        scale = np.std(problem_of(case).rows[_shown_rows(case), 1])
+        return OnColumns(smooth, [2]) + own + SLOPE * OnColumns(Linear(scale), [1])
+    if case.effects in EFFECTS:
+        columns = [0, 1, 2] if case.effects == "rows" else [0, 3]
+        own = own + EFFECTS[case.effects] * OnColumns(Identity(), columns)
     return OnColumns(smooth, [1, 2]) + own
 
 
@@ -308,7 +360,7 @@ def arguments(case):
             told["users"] = USERS[user]
         if case.judges != "none":
             told["judges"] = JUDGES[group % 3]
-        if case.prompts == "some":
+        if case.effects == "prompts":
             told["prompts"] = group % 3
         if case.order != "none":
             told["order"] = np.ones(len(shown), dtype=int)
@@ -331,8 +383,10 @@ def arguments(case):
         told["judges"] = JUDGES[judge]
     if case.users == "some":
         told["users"] = USERS[problem.user]
-    if case.prompts == "some":
-        told["prompts"] = _prompts(problem)
+    if case.effects == "prompts":
+        told["prompts"] = _groups(problem)
+    if case.effects == "contexts":
+        X = _with_contexts(X, _groups(problem))
     if case.time != "none":
         told["time"] = _times(problem.rows, shown)
     return X, y, told
@@ -431,8 +485,11 @@ def _proba(case, model, problem, asked, shown, users):
         told["judges"] = [names[0 if one.judge is None else one.judge + 1 or 4] for one in asked]
     if case.users == "some":
         told["users"] = users
-    if case.prompts == "some":
-        told["prompts"] = [problem.asked_user[problem.asked.index(one)] for one in asked]
+    groups = [problem.asked_user[problem.asked.index(one)] for one in asked]
+    if case.effects == "prompts":
+        told["prompts"] = groups
+    if case.effects == "contexts":
+        X = _with_contexts(X, groups)
     if case.time != "none":
         told["time"] = _times(problem.rows, shown)
     return model.predict_proba(X, **told)

@@ -1,7 +1,7 @@
 """Everything meets everything: cases of the matrix against exact integrals, or refused at once."""
 
 import pytest
-from matrix import OTHERS, PROMPTED, REFUSED_PROMPTS, Case, covering, refused_cases
+from matrix import GROUPED, OTHERS, REFUSED_EFFECTS, Case, covering, refused_cases
 from matrix_check import compared, finite_rank_alone, refused
 
 # Largest error of a probability, as measured over all cases (benchmarks/posterior/matrix.py),
@@ -31,7 +31,7 @@ ERRORS, SHARP, SHARP_JUDGED = 4.0, 0.01, 0.1 * JUDGED
 # turns with reliability, a few times at most.
 STATIONARY, BY_TURNS = 0.02, 0.15
 
-COVERING, REFUSED = covering(), refused_cases() | REFUSED_PROMPTS
+COVERING, REFUSED = covering(), refused_cases() | REFUSED_EFFECTS
 # A prior of finite rank is exact. Problems of this size have fewer margins than features.
 OF_FINITE_RANK = [
     case
@@ -94,12 +94,13 @@ def test_a_prior_of_finite_rank_is_exact(case):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=pytest.mark.slow if case.learning == "learned" else ())
-        for case in PROMPTED
+        # Two of three are for the long tests.
+        pytest.param(case, marks=pytest.mark.slow if case.learning == "learned" or k % 3 else ())
+        for k, case in enumerate(GROUPED)
     ],
     ids=str,
 )
-def test_answers_on_prompts_are_exact(case):
+def test_effects_of_groups_are_exact(case):
     found = compared(case)
     if case.learning == "fixed":
         assert found.truth_error < SHARP

@@ -1,6 +1,7 @@
 """Answers of prompts: probabilities are those of importance sampling, with every engine."""
 
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.active import bald
 from skpref.fitting import held as make_held
 from skpref.gp import GroupedPosterior
+from skpref.inference import Gibbs
 from skpref.inspection import leaderboard, variance_shares
 from skpref.kernels import Identity, Linear, OnColumns
 from skpref.metrics import accuracy_scorer
@@ -134,6 +136,28 @@ def test_choices_and_rankings_of_people_whose_tastes_go_by_features(kind, engine
     assert expected.error < 0.01
     found = fitted.predict_proba(items[[[0, 1, 2]] * 3], prompts=[0, 1, "new"])
     assert_allclose(found, np.array(expected.proba), atol=ENGINES[engine])
+
+
+def test_sets_of_known_prompts_beyond_a_block():
+    shown, y, prompt = problem("choices", 0, n=30)
+    # So many draws that 30 sets do not fit one block.
+    fitted = model("choices", Gibbs(draws=1000)).fit(NAMES[shown], y, prompts=prompt)
+    found = fitted.predict_proba(NAMES[shown], prompts=prompt)
+    for rows in (slice(10), slice(10, 20), slice(20, 30)):
+        alone = fitted.predict_proba(NAMES[shown[rows]], prompts=prompt[rows])
+        assert_allclose(found[rows], alone, atol=1e-12)
+
+
+def test_memory_of_many_answers_asked_of_one_prompt():
+    shown, y, prompt = problem("duels", 0)
+    fitted = model("duels").fit(NAMES[shown], y, prompts=prompt)
+    few = fitted.predict_proba(NAMES[shown], prompts=np.zeros(9))
+    tracemalloc.start()
+    many = fitted.predict_proba(np.tile(NAMES[shown], (200, 1)), prompts=np.zeros(1800))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert_allclose(many, np.tile(few, (200, 1)), atol=1e-12)
+    assert peak < 2e7  # a matrix of all sides has 10**8 bytes
 
 
 def test_weights_count_as_answers_of_one_prompt():

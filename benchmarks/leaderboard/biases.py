@@ -5,9 +5,11 @@ judge 200 pairs of answers. In "panel" three good judges, one that prefers what 
 that takes the longer answer, one at random and one the wrong way round judge 350 pairs in both
 orders, with ties. Weak models write long answers; the good judges' slope on length is 0.001.
 
-Printed, of each setting: seeds in which the 95 % interval of the shared slope holds 0.001, the
-least correlation of the board with the truth, the largest probability that a good judge is
-adversarial, and the least that the inverted one is. Run:
+Printed, of each setting: seeds in which the 95 % interval of the shared slope holds 0.001, seeds in
+which the board's correlation with the truth is at least 0.97, the same of the board of one who
+knows which judges are good, and has their votes alone, and the largest difference between the two
+correlations; the largest probability that a good judge is adversarial, and the least that the
+inverted one is. Run:
 ``python benchmarks/leaderboard/biases.py [--seeds 20]``; an hour.
 """
 
@@ -28,6 +30,7 @@ from common import RESULTS, few, report
 
 NAMES = np.array([f"m{k}" for k in range(8)])
 QUALITY, SLOPE = np.linspace(0.9, -0.9, 8), 0.001
+CLOSE = 0.97
 # Good judges, and slope and noise of the one that takes the longer answer.
 LENGTH = ((3, 0.05), (6, 0.05), (10, 0.05), (3, 0.01), (6, 0.01))
 PANEL = ("good1", "good2", "good3", "first", "longer", "random", "inverted")
@@ -84,6 +87,18 @@ def panel_votes(rng):
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def correlation(model, votes):
+    """Correlation of a board with the truth."""
+    board = leaderboard(model, votes)
+    return np.corrcoef(QUALITY[[int(name[1:]) for name in board.names]], board.utility)[0, 1]
+
+
+def correlation_of_good(table):
+    """Correlation of the board of those who know which judges are good, with these votes alone."""
+    votes = from_votes(table[table.judge.str.startswith("good")], controls="length")
+    return correlation(PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y), votes)
+
+
 def fitted(table, learns_order):
     """One row of figures of a fit."""
     votes = from_votes(table, judge="judge", controls="length")
@@ -92,8 +107,6 @@ def fitted(table, learns_order):
     begin = time.perf_counter()
     model = PairwisePreferenceRegressor(**votes.params, **options).fit(votes.X, votes.y, **told)
     seconds = time.perf_counter() - begin
-    board = leaderboard(model, votes)
-    truth = QUALITY[[int(name[1:]) for name in board.names]]
     effect = control_effects(model, votes, level=0.95)
     judges = model.judges_
     adversarial = dict(zip(judges.ids, judges.probability_adversarial, strict=True))
@@ -102,7 +115,8 @@ def fitted(table, learns_order):
         "lower": effect.lower[0],
         "upper": effect.upper[0],
         "holds": int(effect.lower[0] < SLOPE < effect.upper[0]),
-        "correlation": np.corrcoef(truth, board.utility)[0, 1],
+        "correlation": correlation(model, votes),
+        "correlation_of_good": correlation_of_good(table),
         "good_adversarial": max(p for name, p in adversarial.items() if name.startswith("good")),
         "inverted_adversarial": adversarial.get("inverted", np.nan),
         "seconds": seconds,
@@ -130,7 +144,9 @@ def main():
                 "setting": name,
                 "seeds": len(part),
                 "slope_held": int(part.holds.sum()),
-                "least_correlation": part.correlation.min(),
+                "correlation_held": int((part.correlation >= CLOSE).sum()),
+                "of_good_held": int((part.correlation_of_good >= CLOSE).sum()),
+                "largest_loss": (part.correlation_of_good - part.correlation).max(),
                 "good_adversarial": part.good_adversarial.max(),
                 "inverted_adversarial": part.inverted_adversarial.min(),
                 "seconds": part.seconds.median(),

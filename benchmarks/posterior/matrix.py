@@ -7,13 +7,14 @@ compared with exact integrals (``tests/matrix_oracle.py``), or where items are i
 time with the same approximation by dense algebra (``tests/matrix_blocks.py``): at the
 hyperparameters given, of judges also given their reliability; where hyperparameters are learned,
 with the same model fitted at these, and no step of a fifth of a logarithm may find better ones.
-Every other case must be refused, naming the remedy, before an engine runs. Answers on prompts are
-cases of their own, each engine with each kind of answers. About ten minutes of one core:
+Every other case must be refused, naming the remedy, before an engine runs. Effects of groups of
+answers are cases of their own, each engine with each kind of answers: of prompts, of judges' slopes
+and advantages of the first, of rows of features, of contexts. About ten minutes of one core:
 
     nice python benchmarks/posterior/matrix.py [--contexts 1] [--engines ep hmc] [--learning fixed]
-        [--prompts] [--out FILE]
+        [--effects] [--out FILE]
 
-``--prompts`` runs the cases on prompts alone.
+``--effects`` runs the cases of effects of groups alone.
 """
 
 import argparse
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import RESULTS, ROOT, few, report
 
 sys.path.insert(0, str(ROOT / "tests"))
-from matrix import FACTORS, PROMPTED, REFUSED_PROMPTS, product, refusals
+from matrix import EFFECTS, FACTORS, GROUPED, REFUSED_EFFECTS, product, refusals
 from matrix_check import Compared, compared, refused
 
 # A truth whose standard error is larger is none to compare with.
@@ -47,7 +48,7 @@ def run(case):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if reasons := REFUSED_PROMPTS.get(case) or refusals(case):
+            if reasons := REFUSED_EFFECTS.get(case) or refusals(case):
                 said = refused(case, reasons)
                 row["outcome"] = "refused" if said is None else f"not refused: {said}"
             else:
@@ -79,12 +80,14 @@ def summary(rows):
             "crashes": sum(row["outcome"].startswith("crash") for row in mine),
             "whole": largest(sharp, "error", lambda row: row["judges"] == "none"
                              and row["fitting"] == "whole" and row["users"] == "none"
-                             and row["prompts"] == "none"),
-            "prompts": largest(sharp, "error", lambda row: row["prompts"] != "none"),
+                             and row["effects"] == "none"),
+            **{each: largest(sharp, "error", lambda row, each=each: row["effects"] == each)
+               for each in EFFECTS},
             "users": largest(sharp, "error", lambda row: row["users"] != "none"),
             "in pieces": largest(sharp, "error", lambda row: row["fitting"] == "pieces"),
             "given reliability": largest(sharp, "error_given_reliability"),
-            "reliability averaged": largest(sharp, "error", lambda row: row["judges"] != "none"),
+            "reliability averaged": largest(sharp, "error", lambda row: row["judges"] != "none"
+                                            and row["effects"] == "none"),
             "learned": largest(mine, "refit", lambda row: row["fitting"] == "whole"),
             "learned in pieces": largest(mine, "refit", lambda row: row["fitting"] != "whole"),
             "nats to gain": largest(mine, "gain", lambda row: row["judges"] == "none"),
@@ -97,13 +100,13 @@ def main():
     parser.add_argument("--contexts", type=int, default=1)
     parser.add_argument("--engines", nargs="*", default=FACTORS["engine"])
     parser.add_argument("--learning", nargs="*", default=FACTORS["learning"])
-    parser.add_argument("--prompts", action="store_true", help="only cases on prompts")
+    parser.add_argument("--effects", action="store_true", help="only effects of groups")
     parser.add_argument("--out", default=str(RESULTS / "matrix.csv"))
     options = parser.parse_args()
-    on_prompts = (*PROMPTED, *REFUSED_PROMPTS)
+    grouped = (*GROUPED, *REFUSED_EFFECTS)
     cases = [
         case
-        for case in (*(() if options.prompts else product(options.contexts)), *on_prompts)
+        for case in (*(() if options.effects else product(options.contexts)), *grouped)
         if case.engine in options.engines and case.learning in options.learning
     ]
     rows = []

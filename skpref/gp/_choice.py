@@ -44,8 +44,9 @@ def choice_proba(
     probability = np.empty(sets.shape)
     for some in row_blocks(n_sets, k * posterior.n_components):
         known = None if offset is None else offset[some]
+        of_answers = posterior.select_answers(some)
         probability[some] = _proba_of_sets(
-            posterior, items, sets[some], orders[some], noise, log, known
+            of_answers, items, sets[some], orders[some], noise, log, known
         )
     return probability
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skpref._utils import BLOCK, Array, Recorded, floor_variance, solve_blocks
+from skpref._utils import BLOCK, Array, Recorded, floor_variance, row_blocks, solve_blocks
 from skpref.data import Comparisons, ParsedX, distinct_rows
 from skpref.gp._posterior import PairMoments, Posterior, concatenate_blocks, pair_moments
 from skpref.gp._prior import Marginals, Prior, Sites
@@ -32,6 +32,8 @@ from skpref.likelihoods import Likelihood
 
 # The group of an answer whose group was not in the fit.
 NEW_GROUP = -1
+# Pairs of a group that are asked about together, if the group has no more answers than that.
+LEAST_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +127,10 @@ class GroupedPosterior(Posterior):
         """Return the same posterior, asked about answers in these groups."""
         return replace(self, asked_groups=groups)
 
+    def select_answers(self, rows: slice) -> "GroupedPosterior":
+        """Return the posterior asked about some of the answers; see `Posterior`."""
+        return self if self.asked_groups is None else self.in_groups(self.asked_groups[rows])
+
     def new_variance(self, A: Array, B: Array) -> Array:
         """Compute the variance of the effects of a new group on margins, (n,)."""
         first, second = self._rows_with_groups(A), self._rows_with_groups(B)
@@ -142,22 +148,26 @@ class GroupedPosterior(Posterior):
             return
         means, variance = np.empty((len(A), self.n_components)), np.empty(len(A))
         for group in np.unique(groups):
-            rows = np.flatnonzero(groups == group)
+            which = np.flatnonzero(groups == group)
             if group < 0:
                 new = replace(self, asked_groups=None)
-                blocks = list(new.answer_moments(A[rows], B[rows]))
-                means[rows] = np.concatenate([each.means for each in blocks])
-                variance[rows] = np.concatenate([each.variance for each in blocks])
+                blocks = list(new.answer_moments(A[which], B[which]))
+                means[which] = np.concatenate([each.means for each in blocks])
+                variance[which] = np.concatenate([each.variance for each in blocks])
                 continue
-            n = len(rows)
-            beside = np.tile(self.sites.pair_columns(A[rows], B[rows], group), (2, 1))
-            both, covariance = self._moments_in_group(
-                np.concatenate([A[rows], B[rows]]), group, beside
-            )
-            means[rows] = both[:n] - both[n:]
-            diagonal = np.diagonal(covariance)
-            between = np.diagonal(covariance[:n, n:])
-            variance[rows] = floor_variance(diagonal[:n] + diagonal[n:] - 2.0 * between, 0.0)
+            # The joint covariance is of the pairs that are asked about and those of the group.
+            n_fitted = len(self.sites.sites_of_group(group)[0])
+            for some in row_blocks(len(which), 1, max(n_fitted, LEAST_BLOCK)):
+                rows = which[some]
+                n = len(rows)
+                beside = np.tile(self.sites.pair_columns(A[rows], B[rows], group), (2, 1))
+                both, covariance = self._moments_in_group(
+                    np.concatenate([A[rows], B[rows]]), group, beside
+                )
+                means[rows] = both[:n] - both[n:]
+                diagonal = np.diagonal(covariance)
+                between = np.diagonal(covariance[:n, n:])
+                variance[rows] = floor_variance(diagonal[:n] + diagonal[n:] - 2.0 * between, 0.0)
         yield PairMoments(slice(0, len(A)), means, variance)
 
     def answer_mean(self, A: Any, B: Any) -> Array:
@@ -227,12 +237,11 @@ class GroupedPosterior(Posterior):
             for each in self._condition_effects(rows[None], sides, precision[None], shift[None])
         )
         shared = self._shared_rows(rows), self._shared_rows(first), self._shared_rows(second)
-        every = np.concatenate(shared)
-        means, covariance = self.means_and_cov(every, self.cross(every))
-        combined = np.hstack([np.eye(n), -share, share])
-        mean = combined @ means + cross @ pull
+        means, covariance = self._sum_moments(
+            np.concatenate(shared), np.hstack([np.eye(n), -share, share])
+        )
         own = kernel_values(self.effects, rows) - share @ cross.T
-        return mean, own + combined @ covariance @ combined.T
+        return means + cross @ pull, own + covariance
 
     def _condition_effects(
         self, rows: Array, sides: tuple[Array, Array], precision: Array, shift: Array
@@ -319,10 +328,8 @@ class GroupedPosterior(Posterior):
         own = sum(kernel_values(term, alone) for term in self._terms_of_groups())
         own = average @ (average @ own).T  # of each group the same
         shared = [self._shared_rows(each) for each in (alone, sites.first, sites.second)]
-        every, code = distinct_rows(np.concatenate(shared))
         parts = np.hstack([average.toarray(), -lift / n_groups, lift / n_groups])
-        to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
-        means_of, covariance = self._sum_moments(every, parts @ to_every)
+        means_of, covariance = self._sum_moments(np.concatenate(shared), parts)
         return means_of + means / n_groups, covariance + own / n_groups - taken / n_groups**2
 
     def moments_with_pairs(
@@ -375,9 +382,7 @@ class GroupedPosterior(Posterior):
             own[np.ix_(at, at)] = average @ prior @ average.T
         ends = X.reshape(n * m, d), sites.first, sites.second
         alike = [self._shared_rows(each) for each in (self._rows_with_groups(ends[0]), *ends[1:])]
-        every, code = distinct_rows(np.concatenate(alike))
-        to_every = csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
-        shared_means, covariance = self._sum_moments(every, parts @ to_every)
+        shared_means, covariance = self._sum_moments(np.concatenate(alike), parts)
         return means + shared_means, covariance + own
 
     def _columns_of_pairs(self, rows: Array, group: int, numbers: NDArray[np.intp]) -> Array:
@@ -403,6 +408,8 @@ class GroupedPosterior(Posterior):
         The rows X are m, as the kernel of the utility takes them, and the weights (n, m).
         """
         n = len(weights)
+        X, code = distinct_rows(X)
+        weights = weights @ csr_array((np.ones(len(code)), (np.arange(len(code)), code)))
         cross, prior = np.zeros((n, len(self.anchors))), np.zeros((n, n))
         step = max(1, BLOCK // max(len(self.anchors), len(X), 1))
         for begin in range(0, len(X), step):

@@ -801,6 +801,10 @@ class Posterior(Components):
         there is no item."""
         return gathered(self.mean(query), query.pairs)
 
+    def select_answers(self, rows: slice) -> "Posterior":
+        """Return the posterior asked about some of the answers: itself, if they have no groups."""
+        return self
+
     def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
         """Compute the moments of the utilities in answers about sets, without observation noise.
 
