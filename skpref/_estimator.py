@@ -156,6 +156,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         for name, kind in {"posterior_": Recorded, "_fit_metadata": Set}.items():
             if not isinstance(fields.get(name), kind):
                 raise TypeError(f"{name} is {fields.get(name)!r:.40}, not a {kind.__name__}")
+        classes = fields.get("classes_")
+        if classes is not None and np.ndim(classes) != 1:
+            raise TypeError(f"classes_ is {classes!r:.40}, not an array of labels")
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the whole fitted model as plain arrays, for a file without pickle.
