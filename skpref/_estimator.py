@@ -64,11 +64,14 @@ from skpref.fitting import (
     make_model,
     n_components_of,
     new_stream,
+    prior_parameters,
     progress,
     refuse_judged,
     refuse_offset,
+    refuse_other_prior,
     takes_streams,
     warn_of_components,
+    warn_of_first_times,
 )
 from skpref.gp import ThroughTime, level_of_values
 from skpref.inference import Engine
@@ -156,6 +159,9 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         for name, kind in {"posterior_": Recorded, "_fit_metadata": Set}.items():
             if not isinstance(fields.get(name), kind):
                 raise TypeError(f"{name} is {fields.get(name)!r:.40}, not a {kind.__name__}")
+        classes = fields.get("classes_")
+        if classes is not None and np.ndim(classes) != 1:
+            raise TypeError(f"classes_ is {classes!r:.40}, not an array of labels")
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the whole fitted model as plain arrays, for a file without pickle.
@@ -278,6 +284,12 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if not model.engine.capabilities.has_evidence:
             state = state._replace(sites=None)
         self._start = state if getattr(model.engine, "warm_start", False) else None
+        through_time = model.engine.prior_rule.through_time
+        if through_time or (model.rule.by_points and judges is None):  # there may be more
+            self._prior_parameters = prior_parameters(self)
+        if through_time and training.reader.time is not None:
+            times = training.comparisons.items[:, training.reader.n_features]
+            self._fitted_times = np.array([times.min(), times.max()])
         if model.rule.by_points and judges is None:
             self._stream = new_stream(fitted, self.n_learning_answers) if stream is None else stream
         elif hasattr(self, "_stream"):
@@ -839,7 +851,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
 
         Of items that drift, with ``inference=EP(items="independent")``, hyperparameters stay. Up to
         some 350 duels in all the answers are kept, and all of them are fitted jointly: at any time
-        the posterior is that of one fit. Beyond, later answers are filtered into the posterior:
+        the posterior is that of one fit (with ``optimizer=None`` scales of time follow all their
+        times). Beyond, later answers are filtered into the posterior:
         what that takes does not depend on how many came before. What is said of earlier times
         stays then, until ``posterior_.smoothed()``, and an answer must not be earlier than the last
         one about its items.
@@ -849,7 +862,8 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         X, y, qid, sample_weight, order, time
             As in `fit`; items and ids need not have been seen before. A piece may hold one label
             alone. Parameters of the estimator that were set since the last piece count from the
-            next time that hyperparameters are learned.
+            next time that hyperparameters are learned; kernel, drift, seasons and id_column
+            must be those of the pieces before.
         **refused
             None of prompts, judges and offset: effects of prompts and the reliability of judges are
             learned from all answers at once, by `fit`, which takes offsets, too. After a `fit`
@@ -876,6 +890,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         )
         if not continues_stream(self) and not hasattr(self, "_stream"):
             return self._fit_utility(X, y, keywords)
+        refuse_other_prior(self, getattr(self, "_prior_parameters", {}))
         earlier = earlier_items(self)
         if continues_stream(self):
             joint = self._fit_later(X, y, keywords)
@@ -922,9 +937,18 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         training = self._further_training(X, y, keywords, self.likelihood_)
         joint = not isinstance(self.posterior_, ThroughTime)
         if joint:  # comparisons_ are all answers so far
-            fitted = fit_again(training.comparisons, self._model, self.comparisons_)
-            self._keep_utility(fitted, training._replace(comparisons=fitted.comparisons))
+            every = training._replace(comparisons=self.comparisons_.joined(training.comparisons))
+            settings = check_settings(self)
+            if settings.search is None:  # what a kernel has of the times is of all of them
+                settings = settings._replace(engine=held_engine(self, settings.engine))
+                fitted = self._fitted(settings, every)
+            else:
+                fitted = fit_again(training.comparisons, self._model, self.comparisons_)
+            self._keep_utility(fitted, every._replace(comparisons=fitted.comparisons))
         else:
+            if training.reader.time is not None:
+                times = training.comparisons.items[:, training.reader.n_features]
+                warn_of_first_times(self, getattr(self, "_fitted_times", times), times)
             later = as_later_answers(training.comparisons, self._model, self.posterior_)
             self._keep(
                 training,

@@ -66,7 +66,7 @@ SMALLEST = {
     "posterior/peer_samplers.py": "--sizes 5 --seconds 0.01",
     "posterior/planted_faults.py": "--simulations 1 --sound 1 --faults advantage sound",
     "posterior/random_groups.py": "--problems 1",
-    "posterior/random_judges.py": "--problems 1 --judges 2",
+    "posterior/random_judges.py": "--problems 1 --judges 2 --results OUT/judges.csv",
     "posterior/random_problems.py": "--problems 2 --kinds duels --engines ep --results OUT/p.csv",
     "posterior/samplers.py": "--sizes 5 --flipped-sizes 5 --seconds 0.01 --chains 2",
     "posterior/simulation_calibration.py": "--simulations 2",

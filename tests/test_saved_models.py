@@ -463,6 +463,37 @@ def test_arrays_that_do_not_go_together_are_refused_at_reading(models, name, dam
         type(models["table"]).from_arrays(arrays | {key: DAMAGES[damage](arrays[key])})
 
 
+@pytest.mark.parametrize("name", ["users", "users by features", "users by vb"])
+def test_arrays_of_users_that_do_not_go_together_are_refused_at_reading(models, name):
+    arrays, read = models[name].to_arrays(), type(models[name]).from_arrays
+    of_tastes = [key for key in arrays if key.startswith(("posterior_.", "_people."))]
+    for key in of_tastes:
+        array = arrays[key]
+        forms = [
+            change(array) for label, change in DAMAGES.items() if array.ndim > 1 or label != "flat"
+        ]
+        if array.size:
+            forms.append(array.copy())
+            forms[-1].flat[array.size // 2] = np.nan
+        for form in forms:
+            if form.shape == array.shape and np.array_equal(form, array, equal_nan=True):
+                continue  # an empty array
+            with pytest.raises(ValueError, match=r"incomplete or not of a form"):
+                read(arrays | {key: form})
+
+
+@pytest.mark.parametrize(
+    "key", ["judges_.marginals.points", "judges_.weights", "judges_.n_answers", "classes_"]
+)
+def test_arrays_of_judges_that_do_not_go_together_are_refused_at_reading(models, key):
+    arrays, read = models["judges"].to_arrays(), type(models["judges"]).from_arrays
+    for label in ("short", "long", "one number", "deeper", "nan"):
+        if key == "classes_" and label != "one number":
+            continue
+        with pytest.raises(ValueError, match=r"incomplete or not of a form"):
+            read(arrays | {key: DAMAGES[label](arrays[key])})
+
+
 # -- pickles, and versions -------------------------------------------------------------------------
 
 

@@ -6,10 +6,11 @@ drawn and given. Utilities are drawn from their prior, and a judge's reliability
 the prior: log-normal, positive, negative or zero. Compared are P(adversarial) and P(random) of each
 judge, P(a better than b), and the next answers of the reference judge and of each judge. Of every
 problem the largest error counts; the table has their median, the largest of all, and the share
-within the tolerance (.05; samplers .02). 200 problems of EP take some minutes of one core:
+within the tolerance (.05; samplers .02). 200 problems of EP take some minutes of one core. Rows
+that the table holds already are kept; a second run does what is missing:
 
     python benchmarks/posterior/random_judges.py [--engine ep hmc] [--problems 200] [--seed 0]
-        [--judges 2 3 4] [--csv]
+        [--judges 2 3 4] [--results FILE]
 """
 
 import argparse
@@ -30,7 +31,7 @@ from _importance import N_SCRAMBLES, draw_posterior, fit_normal
 from scipy.special import logsumexp, ndtr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
+from common import RESULTS, Table, report, sources
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
 
@@ -277,10 +278,40 @@ def errors(problem, truth, engine):
     return row | {"seconds": time.process_time() - begin}
 
 
+def problem_rows(seed, engines, judges=(2, 3, 4), n_effective=6000.0):
+    """Return the rows of a problem, one of each engine."""
+    problem = draw_problem(seed, judges)
+    about = {
+        "seed": seed,
+        "judges": problem.n_judges,
+        "items": problem.n_items,
+        "answers": len(problem.judge),
+        "ties": int(problem.threshold > 0.0),
+        "order": int(problem.order_effect != 0.0),
+    }
+    truth = integrate(problem, n_effective=n_effective)
+    if truth is None:
+        empty = dict.fromkeys((*QUANTITIES, "seconds", "truth_error", "effective_draws"), "")
+        return [
+            about | {"engine": engine, "outcome": "too few effective draws"} | empty
+            for engine in engines
+        ]
+    return [
+        about
+        | {"engine": engine, "outcome": "compared"}
+        | errors(problem, truth, engine)
+        | {"truth_error": truth.error, "effective_draws": truth.n_effective}
+        for engine in engines
+    ]
+
+
 def summary(rows):
     """Yield a row for each engine and quantity."""
     for engine in dict.fromkeys(row["engine"] for row in rows):
-        mine = [row for row in rows if row["engine"] == engine]
+        tried = [row for row in rows if row["engine"] == engine]
+        mine = [row for row in tried if row["outcome"] == "compared"]
+        if not mine:
+            continue
         for name in (*QUANTITIES, "any"):
             value = np.array(
                 [row[name] if name != "any" else max(row[q] for q in QUANTITIES) for row in mine]
@@ -289,6 +320,7 @@ def summary(rows):
                 "engine": engine,
                 "quantity": name,
                 "problems": len(mine),
+                "no truth": len(tried) - len(mine),
                 "median": float(np.median(value)),
                 "largest": float(value.max()),
                 "tolerance": TOLERANCE[engine],
@@ -306,41 +338,24 @@ def main():
     parser.add_argument(
         "--effective-draws", type=float, default=6000.0, help="of the truth, at least"
     )
-    parser.add_argument("--csv", action="store_true", help="write the tables, too")
     parser.add_argument("--worst", type=int, default=5, help="problems shown by their seeds")
+    parser.add_argument("--results", type=Path, default=RESULTS / "random_judges.csv")
     options = parser.parse_args()
-    rows, n_dropped = [], 0
-    for seed in range(options.seed, options.seed + options.problems):
-        problem = draw_problem(seed, options.judges)
-        truth = integrate(problem, n_effective=options.effective_draws)
-        if truth is None:
-            n_dropped += 1
-            continue
-        about = {
-            "seed": seed,
-            "judges": problem.n_judges,
-            "items": problem.n_items,
-            "answers": len(problem.judge),
-            "ties": int(problem.threshold > 0.0),
-            "order": int(problem.order_effect != 0.0),
-            "truth_error": truth.error,
-            "effective_draws": truth.n_effective,
-        }
-        for engine in options.engine:
-            rows.append(about | {"engine": engine} | errors(problem, truth, engine))
-    print(f"problems without a truth: {n_dropped}")
-    for engine in options.engine:
+    table = Table(options.results, ("seed", "engine"))
+    seeds = range(options.seed, options.seed + options.problems)
+    missing = table.missing((seed, engine) for seed in seeds for engine in options.engine)
+    for seed in dict.fromkeys(seed for seed, _ in missing):
+        engines = [engine for other, engine in missing if other == seed]
+        table.add(problem_rows(seed, engines, options.judges, options.effective_draws))
+        print(f"problem {seed} is done", flush=True)
+    rows = [row for row in table.rows() if row["outcome"] == "compared"]
+    for engine in dict.fromkeys(row["engine"] for row in rows):
         mine = [row for row in rows if row["engine"] == engine]
         mine.sort(key=lambda row: -max(row[name] for name in QUANTITIES))
         for row in mine[: options.worst]:
-            print("  ".join(f"{k} {v:.3g}" if k != "engine" else v for k, v in row.items()))
-    table = list(summary(rows))
-    if options.csv:
-        report(rows, RESULTS / "random_judges.csv", quiet=True, dropped=n_dropped)
-        report(table, RESULTS / "random_judges_summary.csv", dropped=n_dropped)
-    else:
-        for row in table:
-            print("  ".join(f"{v:.4g}" if isinstance(v, float) else f"{v}" for v in row.values()))
+            print("  ".join(f"{k} {v:.3g}" if isinstance(v, float) else v for k, v in row.items()))
+    path = options.results.with_name(f"{options.results.stem}_summary.csv")
+    report(list(summary(table.rows())), path, code=sources())
 
 
 if __name__ == "__main__":

@@ -60,7 +60,13 @@ from skpref._utils._parameters import (
     check_scoring_weights,
 )
 from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
-from skpref._utils._records import Fields, Recorded, serializable_types, skpref_version
+from skpref._utils._records import (
+    Fields,
+    Recorded,
+    check_shapes,
+    serializable_types,
+    skpref_version,
+)
 from skpref._utils._roots import bracketed_roots
 from skpref._utils._summary import (
     PrintableBunch,

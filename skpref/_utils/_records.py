@@ -64,6 +64,38 @@ class Fields:
         """Raise ValueError or TypeError where fields that were read do not go together."""
 
 
+def check_shapes(**arrays: tuple[Any, str]) -> dict[str, int]:
+    """Check that arrays are finite numbers of shapes that go together; return sizes by letter.
+
+    Parameters
+    ----------
+    **arrays : (ndarray, str)
+        By name: an array, and the letters of its axes, as in ``"u d d"``. Axes of one letter are
+        equally long; ``d*r`` is as long as the product of two. None is no array, and passes.
+
+    Raises
+    ------
+    ValueError
+        If one is none of numbers, is not finite, or has another shape.
+    """
+    sizes: dict[str, int] = {}
+    for name, (array, axes) in arrays.items():
+        if array is None:
+            continue
+        letters = axes.split()
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+            raise ValueError(f"{name} is {array!r:.40}, and must be an array of numbers")
+        if array.ndim == len(letters):
+            sizes = {**dict(zip(letters, array.shape, strict=True)), **sizes}
+        expected = [math.prod(sizes.get(one, -1) for one in each.split("*")) for each in letters]
+        if list(array.shape) != expected:
+            others = ", ".join(f"{letter} = {size}" for letter, size in sizes.items())
+            raise ValueError(f"{name} is of shape {array.shape}, and must be ({axes}): {others}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} is not finite")
+    return sizes
+
+
 class Recorded(Fields):
     """What may be written as plain arrays, and made of them again."""
 

@@ -436,6 +436,19 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         n = _num_samples(users)
         return self._posterior_for(AnswerMetadata.read({"users": users}, n, None))
 
+    def check_fields(self) -> None:
+        """Raise ValueError unless every user has a taste, see `Fields`."""
+        super().check_fields()
+        posterior = self.posterior_
+        if not isinstance(posterior, CollaborativePosterior):
+            return
+        names = self._users.names
+        if len(names) != posterior.n_users:
+            raise ValueError(f"{len(names)} users have {posterior.n_users} tastes")
+        ends = [posterior.anchors[[k, k]] for k in (0, -1)]
+        if not np.all(np.isfinite(self.posterior_for([names[0], names[-1]]).margin(*ends))):
+            raise ValueError("users and their features give no margins")
+
     def _posterior_for(self, metadata):
         ids = metadata.user
         if ids is None or not isinstance(self.posterior_, CollaborativePosterior):

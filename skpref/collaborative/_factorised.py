@@ -452,6 +452,30 @@ class FactorisedPosterior(CollaborativePosterior):
     functions: Array
     functions_cov: Array
 
+    @property
+    def n_users(self) -> int:
+        return len(self.features)
+
+    def _shapes(self):
+        weights, typical = self.weights, self.average_user
+        shapes = {
+            "functions": (self.functions, "d m"),
+            "covariance of functions": (self.functions_cov, "d m m"),
+            "features of users": (self.features, "u r"),
+            "mean of weights": (weights.mean, "d u"),
+            "variance of weights": (weights.variance, "d u"),
+            "centre of weights": (weights.centre, "d r"),
+            "covariance of weights": (weights.cov, "d r r"),
+            "shrink of weights": (weights.shrink, "d u"),
+            "rest of weights": (weights.rest, "d u"),
+        }
+        if typical is not None:
+            shapes |= {
+                "features of the average user": (typical.psi, "f"),
+                "root of the average user": (typical.root, "f q"),
+            }
+        return shapes
+
     def _moments(self, A, B=None):
         self._check_rows(len(A))
         step = max(BLOCK // (len(self.anchors) + self.features.shape[1] + len(self.functions)), 1)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
-from skpref._utils import Array, Fields, blas_threads
+from skpref._utils import Array, Fields, blas_threads, check_shapes
 from skpref.collaborative import _factorised
 from skpref.collaborative._factorised import Factorised
 from skpref.collaborative._fit import PRIOR_USERS, Task, TasteFit, fit, learn_functions
@@ -330,6 +330,19 @@ class People(Fields):
         self._table, self._kernel, self._Z = table, kernel, Z
         self.level = float(np.mean(kernel.diag(Z)))
         self._whiten = whitening(kernel_values(kernel, Z)) / np.sqrt(self.level)
+
+    def check_fields(self) -> None:
+        """Raise ValueError unless features of all users can be had, see `Fields`."""
+        rows = self._table.rows
+        check_shapes(
+            **{
+                "features of users": (rows, "n f"),
+                "features of inducing users": (self._Z, "r f"),
+                "whitening of users": (self._whiten, "r r"),
+            }
+        )
+        if not np.isfinite(self.level) or not self._table.has_all_rows():
+            raise ValueError("features of users are of other users than have ids")
 
     def inducing_features(self, ids: list) -> tuple[Array, Array]:
         """Return ψ of users, (n, r), and residual variances, (n,), NaN where no features are."""

@@ -14,6 +14,7 @@ from skpref._utils import (
     RandomLike,
     Recorded,
     Summarised,
+    check_shapes,
     floor_variance,
     generator_of,
     symmetric_root,
@@ -73,6 +74,28 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(map(str, self._facts().values()))}>"
+
+    def check_fields(self) -> None:
+        """Raise ValueError unless all users have finite moments, see `Fields`."""
+        sizes = check_shapes(
+            anchors=(self.anchors, "m c"), whiten=(self.whiten, "m m"), **self._shapes()
+        )
+        if sizes["c"] != self.reader.n_columns:
+            raise ValueError(f"anchors have {sizes['c']} columns for {self.reader.n_columns}")
+        self.likelihood.check()
+        users = np.array([0, sizes["u"] - 1, -1, -2])
+        ends = (np.repeat(self.anchors[[k]], len(users), axis=0) for k in (0, -1))
+        if not np.all(np.isfinite(self.of(users)._moments(*ends))):
+            raise ValueError("a posterior of users gives no finite moments of a duel")
+
+    @property
+    @abstractmethod
+    def n_users(self) -> int:
+        """Number of the users that were fitted."""
+
+    @abstractmethod
+    def _shapes(self) -> dict[str, tuple[Array | None, str]]:
+        """Return further arrays and their axes: u users, r features of theirs, m anchors."""
 
     def _facts(self):
         asked = "somebody who was not fitted"
@@ -242,6 +265,35 @@ class TastesPosterior(CollaborativePosterior):
     centre: Array | None
     root: Array | None
     tastes: Tastes
+
+    @property
+    def n_users(self) -> int:
+        return len(self.tastes.mean)
+
+    def _shapes(self):
+        axes, spare = self.functions
+        tastes = self.tastes
+        own, shared = tastes.prior
+        typical = tastes.average_user
+        return {
+            "axes of functions": (axes, "m d"),
+            "spare functions": (spare, "m k"),
+            "centre": (self.centre, "m"),
+            "root": (self.root, "p m"),
+            "mean of tastes": (tastes.mean, "u d"),
+            "covariance of tastes": (tastes.cov, "u d d"),
+            "slope of tastes": (tastes.slope, "u d p"),
+            "pull of tastes": (tastes.pull, "u d d"),
+            "features of users": (tastes.psi, "u r"),
+            "prior of own tastes": (own, "d d"),
+            "prior of shared tastes": (shared, "d d"),
+            "turn": (tastes.turn, "d d"),
+            "slope by features": (tastes.by_feature, "d r"),
+            "root by features": (tastes.by_feature_root, "d*r d r"),
+            "cross slope by features": (tastes.by_feature_slope, "d p r"),
+            "features of the average user": (typical.psi, "r"),
+            "root of the average user": (typical.root, "r q"),
+        }
 
     def _moments(self, A, B=None):
         """Return means and variances, computed in blocks of rows."""

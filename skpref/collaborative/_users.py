@@ -80,6 +80,10 @@ class UserTable(Fields):
             )
         self.rows: Array = (rows - rows.mean(axis=0)) / feature_spread(rows)
 
+    def has_all_rows(self) -> bool:
+        """Tell whether each id stands for a row of its own."""
+        return sorted(self._row.values()) == list(range(len(self.rows)))
+
     def places(self, ids: list) -> NDArray[np.intp]:
         """Return the row of each id, −1 for one without."""
         return np.array([self._row.get(name, -1) for name in ids], dtype=np.intp)

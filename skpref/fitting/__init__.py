@@ -78,9 +78,12 @@ from skpref.fitting._streaming import (
     fit_further,
     held_engine,
     new_stream,
+    prior_parameters,
     refuse_judged,
     refuse_offset,
+    refuse_other_prior,
     takes_streams,
+    warn_of_first_times,
 )
 
 __all__ = [
@@ -149,11 +152,13 @@ __all__ = [
     "noise_deviation",
     "pair_effect_priors",
     "positive",
+    "prior_parameters",
     "progress",
     "ratio_prior",
     "readings_in_words",
     "refuse_judged",
     "refuse_offset",
+    "refuse_other_prior",
     "report_fit",
     "seconds_of",
     "takes_streams",
@@ -161,5 +166,6 @@ __all__ = [
     "unit_of_answers",
     "varying_columns",
     "warn_of_components",
+    "warn_of_first_times",
     "without_component_warnings",
 ]

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 
-from skpref._utils import Array, check_bounds, check_number, printable_text
+from skpref._utils import (
+    Array,
+    Fields,
+    check_bounds,
+    check_number,
+    check_shapes,
+    printable_text,
+)
 from skpref.data import Respondents
 from skpref.fitting._biases import judged_duel_rows, set_reliability
 from skpref.fitting._components import NAMED
@@ -143,7 +150,7 @@ _WIDEST = 60.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Judges:
+class Judges(Fields):
     """Judges of one truth, and how reliable each is.
 
     Reliability multiplies the margin before the noise of the reference judge is added: 1 is the
@@ -213,6 +220,22 @@ class Judges:
 
     def __len__(self) -> int:
         return len(self.respondents)
+
+    def check_fields(self) -> None:
+        """Raise ValueError unless all is of the same judges and readings, see `Fields`."""
+        check_shapes(variances=(self.law.variances, "v"), weights=(self.law.weights, "v"))
+        sizes = check_shapes(
+            n_answers=(self.n_answers, "j"),
+            **{"reliability in use": (self.used, "j"), "weights of readings": (self.weights, "r")},
+            **{"weights of nodes": (self.node_weights, "k")},
+        )
+        effects = [self.marginals, self.order, *self.slopes.values()]
+        judges = {len(self), sizes["j"], *(len(each.points) for each in effects if each)}
+        if len(judges) > 1:
+            raise ValueError(f"numbers of judges differ: {sorted(judges)}")
+        counts = len(self.parts) or 1, len(self.nodes) or 1
+        if counts != (sizes["r"], sizes.get("k", 1)):
+            raise ValueError(f"readings of judges and their nodes, {counts}, have other weights")
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
-from skpref._utils import NEGLIGIBLE, Array, row_blocks
+from skpref._utils import NEGLIGIBLE, Array, Fields, check_shapes, row_blocks
 from skpref.data import Comparisons
 from skpref.fitting._model import Evaluation
 from skpref.gp import MarginMoments
@@ -25,7 +25,7 @@ _REACH = 6.0
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals:
+class Marginals(Fields):
     """Distributions of one number for each judge.
 
     Attributes
@@ -37,6 +37,14 @@ class Marginals:
     points: Array
     width: Array
     weights: Array
+
+    def check_fields(self) -> None:
+        """Raise ValueError unless all are distributions, see `Fields`."""
+        check_shapes(
+            points=(self.points, "j n"), width=(self.width, "j n"), weights=(self.weights, "j n")
+        )
+        if np.any(self.weights < 0.0) or not np.allclose(self.weights.sum(axis=1), 1.0):
+            raise ValueError("weights of marginals are no probabilities")
 
     @classmethod
     def certain(cls, value: float, n_judges: int) -> Self:

@@ -5,14 +5,16 @@ when hyperparameters and inducing points were found last, they are found again o
 what was told is carried over to them.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import blas_threads, pivoted_cholesky
+from skpref._utils import Array, blas_threads, pivoted_cholesky, warn
 from skpref.data import Comparisons
 from skpref.fitting._fit import Fitted, fit_posterior, warn_not_converged
 from skpref.fitting._forecast import with_affordable_prior
@@ -96,6 +98,50 @@ def refuse_offset(offset: ArrayLike | None, fit_metadata: Collection[str]) -> No
             f"got {'offset=' if offset is not None else 'answers after a fit with offset='}; "
             "partial_fit takes answers without offsets. Fit all answers at once, "
             "fit(X, y, offset=...)."
+        )
+
+
+# Parameters that say what utilities are of, and how these hang together.
+_PRIOR = ("kernel", "drift", "seasons", "id_column")
+
+
+def prior_parameters(estimator) -> dict[str, Any]:
+    """Return copies of the parameters that further answers must have, too."""
+    return {name: clone(getattr(estimator, name, None), safe=False) for name in _PRIOR}
+
+
+def refuse_other_prior(estimator, before: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter of the prior is another than it was before."""
+    now = prior_parameters(estimator)
+    for name, old in before.items():
+        new = now[name]
+        same = repr(new) == repr(old)
+        if same and isinstance(new, Kernel):
+            same = bool(new == old)
+        if not same:
+            raise ValueError(
+                f"got {name}={new!r} after answers that were told with {name}={old!r}; partial_fit "
+                "takes further answers with the prior of those before. Set it as it was, or fit "
+                "all answers anew."
+            )
+
+
+def warn_of_first_times(estimator, fitted: Array, later: Array) -> None:
+    """Warn where the default scales of time are of answers that reach less than half as far.
+
+    ``fitted`` and ``later`` are times of the answers that the kernel was made for, and of later
+    ones. As of other streams, twice as much calls for another look.
+    """
+    by_default = estimator.drift is None and estimator.kernel is None
+    if estimator.optimizer is not None or not (by_default or isinstance(estimator.drift, str)):
+        return
+    begin, span = np.min(fitted), np.ptp(fitted)
+    if np.max(later) - begin > 2.0 * span:
+        warn(
+            f"Scales of time are those of the first answers, which span {span:g}; later ones go on "
+            f"until {np.max(later) - begin:g}, and one fit of all would take longer scales. Give a "
+            "kernel of time of your own, such as drift=Matern(100.0, nu=0.5), or fit all answers "
+            "at once."
         )
 
 

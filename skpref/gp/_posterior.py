@@ -18,6 +18,7 @@ from skpref._utils import (
     Summarised,
     bracketed_roots,
     check_number,
+    check_shapes,
     floor_variance,
     generator_of,
     symmetric_root,
@@ -148,12 +149,13 @@ class Components(Recorded, Summarised):
 
     def check_fields(self) -> None:
         """Raise ValueError unless a duel of two anchors has probabilities, see `Fields`."""
-        n = len(self.anchors)
-        if [self.anchors.ndim, *self.weights.shape[:-1], *self.factor.shape[:-1]] != [2, n, n]:
-            shapes = self.anchors.shape, self.weights.shape, self.factor.shape
-            raise ValueError(f"anchors, weights and factor of a posterior are of shapes {shapes}")
-        if not all(np.all(np.isfinite(x)) for x in (self.anchors, self.weights, self.factor)):
-            raise ValueError("anchors, weights or factor of a posterior are not finite")
+        sizes = check_shapes(
+            anchors=(self.anchors, "n c"),
+            weights=(self.weights, "n s"),
+            factor=(self.factor, "n k"),
+        )
+        if not sizes["s"]:
+            raise ValueError("a posterior has no component")
         self.likelihood.check()
         means, variance = self.pair_block(self.anchors[:1], self.anchors[-1:])
         probabilities = self.likelihood.outcome_proba(means, variance[:, None])

@@ -2,18 +2,20 @@
 
 import pickle
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
+from chains_support import chains_alone
 from numpy.testing import assert_allclose
 from scipy.stats import chisquare
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import TIE, Comparisons, ItemTable, from_columns
 from skpref.fitting._streaming import Sample
 from skpref.gp._inducing import Weights, carried, moments
-from skpref.inference import SVI
+from skpref.inference import EP, SVI
 from skpref.kernels import Identity, OnColumns
 
 
@@ -395,3 +397,60 @@ def test_a_large_mapped_table_is_read_where_it_is_used(tmp_path):
     assert np.array_equal(plain.predict_proba(pairs), chances)
     assert np.array_equal(plain.predict(used), model.predict(used))
     assert np.array_equal(model.posterior_.mean(used), model.posterior_.mean(table[used]))
+
+
+# -- what pieces have in common --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"kernel": RBF(2.0)},
+        {"kernel__length_scale": 2.0},
+        {"drift": "wiener"},
+        {"seasons": [3.0]},
+        {"id_column": 0},
+    ],
+    ids=str,
+)
+def test_a_stream_has_one_prior(other):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2, 2)), np.arange(20) % 2
+    model = PairwisePreferenceRegressor(RBF(1.0), inference="svi", optimizer=None)
+    model.partial_fit(X, y)
+    before = model.predict(X)
+    model.set_params(**other)
+    with pytest.raises(ValueError, match=r"got (kernel|drift|seasons|id_column)=.*fit all answers"):
+        model.partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("drift", ["matern12", "matern32", "wiener"])
+def test_scales_of_time_are_those_of_all_pieces(drift):
+    rng = np.random.default_rng(1)
+    names = np.array(list("abcd"))
+    games = names[np.array([rng.choice(4, 2, replace=False) for _ in range(24)])]
+    time, y = np.sort(rng.uniform(0.0, 10.0, 24)), rng.integers(0, 2, 24)
+    options = {"drift": drift, "inference": EP(items="independent"), "optimizer": None}
+    whole = PairwisePreferenceRegressor(**options).fit(games, y, time=time)
+    pieces = PairwisePreferenceRegressor(**options).fit(games[:8], y[:8], time=time[:8])
+    for part in (slice(8, 16), slice(16, 24)):
+        pieces.partial_fit(games[part], y[part], time=time[part])
+    chances = [each.predict_proba(games, time=time) for each in (whole, pieces)]
+    np.testing.assert_allclose(*chances, atol=1e-6)
+
+
+def test_scales_of_first_times_are_said_where_answers_are_filtered():
+    with chains_alone():
+        games, time = [["a", "b"], ["b", "c"], ["a", "c"]], [0.0, 1.0, 2.0]
+        options = {"inference": EP(items="independent"), "optimizer": None}
+        model = PairwisePreferenceRegressor(drift="matern12", **options).fit(games, time=time)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.partial_fit(games, time=[2.0, 3.0, 4.0])
+        with pytest.warns(UserWarning, match=r"first answers, which span 2; .* 6.*drift=Matern"):
+            model.partial_fit(games, time=[4.0, 5.0, 6.0])
+        own = PairwisePreferenceRegressor(drift=Matern(2.0, nu=0.5), **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            own.fit(games, time=time).partial_fit(games, time=[3.0, 4.0, 9.0])
