@@ -49,6 +49,15 @@ def held(**options):
     return PairwisePreferenceRegressor(id_column=0, **options)
 
 
+@pytest.fixture(scope="module")
+def several():
+    """Votes that leave several readings, and the model of them."""
+    X, y, judge = votes(n=30, length=[2])
+    model = held().fit(X, y, judges=judge)
+    assert isinstance(model.posterior_, PosteriorMixture) and len(model.judges_.weights) > 1
+    return X, y, judge, model
+
+
 SURE = JudgePrior(1e-14, random=0.0, adversarial=0.0, order_variance=0.3, **NAMED)
 
 
@@ -125,9 +134,9 @@ class Sampled:
         return self.r[:, j] * u + (self.shared + self.own[:, j]) * (x - z)
 
 
-@pytest.mark.parametrize(("length", "inverted"), [((), (1,)), ((2,), ())])
-def test_few_answers_are_taken_as_by_importance_sampling(length, inverted):
-    X, y, judge = votes(n=7, length=length, inverted=inverted, seed=3, noise=0.3)
+@pytest.mark.parametrize(("n_judges", "length", "inverted"), [(3, (), (1,)), (2, (1,), ())])
+def test_few_answers_are_taken_as_by_importance_sampling(n_judges, length, inverted):
+    X, y, judge = votes(7, 4, n_judges, seed=3, length=length, inverted=inverted, noise=0.3)
     model = held(judge_prior=JudgePrior(**NAMED)).fit(X, y, judges=judge)
     exact = Sampled(X, y, judge)
     assert 1.0 / np.sum(exact.weight**2) > 300
@@ -138,7 +147,7 @@ def test_few_answers_are_taken_as_by_importance_sampling(length, inverted):
     pair = np.array([[[0.0, 1.0], [0.0, 0.0]]])
     found, spread = model.predict(pair, return_std=True)
     assert_allclose([found[0], spread[0]], [mean, deviation], atol=0.06)
-    for j, name in ((0, "j0"), (1, "j1"), (2, "j2"), (None, None)):
+    for j, name in [*enumerate(np.unique(judge)), (None, None)]:
         truth = [exact.weight @ ndtr(exact.margin(duel, j)) for duel in X[::6]]
         judges = None if name is None else [name] * len(X[::6])
         assert_allclose(model.predict_proba(X[::6], judges=judges)[:, 1], truth, atol=0.06)
@@ -196,15 +205,20 @@ def test_readings_turn_the_utility_and_not_the_controls():
     assert one > 0.5 and one == pytest.approx(other, abs=0.02)
 
 
-@pytest.mark.parametrize("engine", ["laplace", SVI(60), HMC(draws=400), Gibbs(draws=400)])
-def test_engines_agree_on_biases(engine):
+@pytest.fixture(scope="module")
+def weighted():
     X, y, judge = votes(length=[2])
     told = {"judges": judge, "sample_weight": np.tile([1.0, 2.0], 60)}
-    exact = held().fit(X, y, **told)
+    return X, y, told, held().fit(X, y, **told)
+
+
+@pytest.mark.parametrize("engine", ["laplace", SVI(60), HMC(draws=400), Gibbs(draws=400)])
+def test_engines_agree_on_biases(engine, weighted):
+    X, y, told, exact = weighted
     model = held(inference=engine, random_state=0).fit(X, y, **told)
     assert_allclose(model.judges_.reliability, exact.judges_.reliability, atol=0.1)
     assert_allclose(model.judges_.control_slopes[1], exact.judges_.control_slopes[1], atol=0.1)
-    for judges in (None, judge[:8]):
+    for judges in (None, told["judges"][:8]):
         found = model.predict_proba(X[:8], judges=judges)
         assert_allclose(found, exact.predict_proba(X[:8], judges=judges), atol=0.05)
 
@@ -258,10 +272,12 @@ def test_ties_times_and_own_orders_go_with_controls():
 
 
 @pytest.mark.parametrize("learned", [False, True])
-def test_files_and_evidence_hold_biases(learned):
-    X, y, judge = votes(n=12)
-    options = {"optimizer": "fmin_l_bfgs_b"} if learned else {}
-    model = held(**options).fit(X, y, judges=judge)
+def test_files_and_evidence_hold_biases(learned, several):
+    X, y, judge, model = several
+    if learned:
+        X, y, judge = votes(n=24, n_judges=2)
+        model = held(optimizer="fmin_l_bfgs_b").fit(X, y, judges=judge)
+    assert isinstance(model.posterior_, PosteriorMixture)
     evidence = model.log_marginal_likelihood_value_
     assert model.log_marginal_likelihood() == pytest.approx(evidence, abs=1e-3)
     for copy in (
@@ -276,7 +292,8 @@ def test_files_and_evidence_hold_biases(learned):
 
 def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
     X, y, judge = votes(n=12, length=[2])
-    model = held(inference=EP(tol=1e-11)).fit(X, y, judges=judge, sample_weight=np.tile([1, 3], 18))
+    model = held(inference=EP(tol=1e-11), judge_prior=SURE)
+    model.fit(X, y, judges=judge, sample_weight=np.tile([1, 3], 18))
     answers, kernel = model.comparisons_, model.kernel_
 
     def run(reliability):
@@ -290,9 +307,8 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
     assert_allclose(found, truth, atol=1e-4)
 
 
-def test_probabilities_of_a_judge_are_averages_over_reliability():
-    X, y, judge = votes(n=12, length=[2])
-    model = held().fit(X, y, judges=judge)
+def test_probabilities_of_a_judge_are_averages_over_reliability(several):
+    X, _, _, model = several
     some, truth = X[:4], np.zeros(4)
     for weight, part, judges in zip(
         *posterior_parts(model.posterior_),
@@ -326,9 +342,8 @@ def test_margins_of_other_rows_are_those_of_the_posterior():
         assert_allclose(getattr(slow, name), getattr(known, name), atol=1e-6)
 
 
-def test_tables_name_the_controls():
-    X, y, judge = votes(n=12)
-    model = held().fit(X, y, judges=judge)
+def test_tables_name_the_controls(several):
+    model = several[-1]
     given = {"controls": ["length"], "control_scale": np.array([20.0])}
     found, plain = judge_reliability(model, given), judge_reliability(model)
     assert_allclose(20.0 * found.slopes["length"], plain.slopes[1])
