@@ -1,6 +1,6 @@
 """What stands beside each answer: read once from the arguments of a method, and handed on whole."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -18,6 +18,25 @@ from skpref.data._time import AnswerTimes
 # Share of the answers that may be of no use without a warning: chance brings some about, such as
 # votes without a judge, or duels of two equal items where pairs are drawn from a table.
 UNMENTIONED = 0.05
+
+
+# Arguments that exclude each other, and why.
+_NEVER_TOGETHER = (
+    *(("measured", name, "values are of items alone") for name in ("judges", "prompts", "time")),
+    ("offset", "judges", "how reliable judges are is learned of margins without offsets"),
+    ("prompts", "time", "effects of prompts do not move through time"),
+    ("order_drift", "judges", "an order effect that moves is of all judges alike"),
+)
+
+
+def refuse_together(given: Collection[str]) -> None:
+    """Raise ValueError if two of these arguments exclude each other."""
+    for name, other, reason in _NEVER_TOGETHER:
+        if name in given and other in given:
+            raise ValueError(
+                f"got {name}= with {other}=; one of them is allowed, as {reason}. Leave one of the "
+                "two out."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +89,7 @@ class AnswerMetadata:
         TypeError, ValueError
             If one is not of an allowed form, or does not go with such an X.
         """
-        for name in ("judges", "prompts", "time"):
-            if "measured" in keywords and name in keywords:
-                raise ValueError(
-                    f"got measured= with {name}=; one of them is allowed, as values are of items "
-                    "alone, for good. Leave one of the two out."
-                )
-        if "offset" in keywords and "judges" in keywords:
-            raise ValueError(
-                "got offset= with judges=; one of them is allowed, as how reliable judges are is "
-                "learned of margins without offsets. Leave one of the two out."
-            )
+        refuse_together(keywords)
         fields = {
             field: read(keywords[name], n, k)
             for name, (field, read) in _KEYWORDS.items()

@@ -22,6 +22,7 @@ from skpref.data._metadata import (
     AnswerMetadata,
     check_largest_weight,
     check_some_weight,
+    refuse_together,
 )
 from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
@@ -98,16 +99,7 @@ def check_training(
         With times the rows of the items have them as their last column.
     """
     keywords = {} if keywords is None else keywords
-    _check_timed(estimator, "time" in keywords, before)
-    by_order = getattr(estimator, "order_drift", None) is not None
-    if before is not None and before.by_order != by_order:
-        kinds = ("with", "without") if by_order else ("without", "with")
-        raise ValueError(
-            f"got answers {kinds[0]} order_drift= after answers {kinds[1]}. Set order_drift as it "
-            "was, or fit anew."
-        )
-    if by_order:
-        _check_order_drift(estimator, keywords)
+    _check_moving_parts(estimator, keywords, before)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
         table, new_names = None if before is None else before.table, True
@@ -137,7 +129,11 @@ def _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood):
         rows, sets = rows_by_order(rows, sets, metadata.order)
     group_column = None
     if metadata.prompt is not None:
-        _check_prompts(metadata, before)
+        if before is not None:
+            raise ValueError(
+                "got prompts= with further answers of a stream; they are allowed with all answers "
+                "at once. Fit all of them by fit."
+            )
         prompts = Respondents(metadata.prompt, "prompt")
         reader = replace(reader, prompts=prompts)
         beside = prompt_columns(prompts.rows, rows, sets, metadata.weight)
@@ -165,50 +161,29 @@ def _distinguishes_order(estimator, likelihood, judges):
     return own or (likelihood is not None and likelihood.uses_order)
 
 
-def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
-    """Raise ValueError unless all answers have times or none, as drift= and seasons= need them."""
-    if before is not None and (before.time is not None) != timed:
-        kinds = ("with", "without") if timed else ("without", "with")
-        raise ValueError(
-            f"got answers {kinds[0]} time= after answers {kinds[1]}. Give times of all answers, or "
-            "of none."
-        )
-    for name in ("drift", "seasons"):
-        value = getattr(estimator, name, None)
-        if not timed and value is not None:
-            raise ValueError(
-                f"{name}={value!r} needs to know when the answers were given: pass time= to "
-                f"fit, numbers or dates, one for each row of X. Without times leave {name}= out."
-            )
-
-
-def _check_order_drift(estimator: BaseEstimator, keywords: Mapping[str, Any]) -> None:
-    """Raise ValueError where an order effect that drifts lacks times, or has what it excludes."""
-    what = f"got order_drift={getattr(estimator, 'order_drift', None)!r}"
-    if "time" not in keywords:
-        raise ValueError(
-            f"{what} without time=. Pass time= to fit, one for each row of X, or leave "
-            "order_drift= out and give order_effect_bounds= for an effect that does not move."
-        )
-    if "judges" in keywords:
-        raise ValueError(
-            f"{what} with judges=; one of them is allowed, as an order effect that moves is of all "
-            "judges alike. Leave one of the two out."
-        )
-
-
-def _check_prompts(metadata: AnswerMetadata, before: Reader | None) -> None:
-    """Raise ValueError where effects of prompts meet times, or a stream of answers."""
-    if metadata.time is not None:
-        raise ValueError(
-            "got prompts= with time=; one of them is allowed, as effects of prompts do not move "
-            "through time. Leave one of the two out."
-        )
+def _check_moving_parts(
+    estimator: BaseEstimator, keywords: Mapping[str, Any], before: Reader | None
+) -> None:
+    """Raise ValueError unless what moves has times, and a stream goes on as it began."""
+    moving = {name: getattr(estimator, name, None) for name in ("drift", "seasons", "order_drift")}
+    by_order = moving["order_drift"] is not None
     if before is not None:
-        raise ValueError(
-            "got prompts= with further answers of a stream; they are allowed with all answers at "
-            "once. Fit all of them by fit."
-        )
+        pieces = {"time": ("time" in keywords, before.time is not None)}
+        pieces["order_drift"] = by_order, before.by_order
+        for name, (now, past) in pieces.items():
+            if now != past:
+                which = ("without", "with")
+                raise ValueError(
+                    f"got answers {which[now]} {name}= after answers {which[past]}. Give {name}= "
+                    "as before, or fit anew."
+                )
+    for name, value in moving.items():
+        if value is not None and "time" not in keywords:
+            raise ValueError(
+                f"got {name}={value!r} without time=. Pass time= to fit, numbers or dates, one for "
+                f"each row of X, or leave {name}= out."
+            )
+    refuse_together({*keywords, "order_drift"} if by_order else keywords)
 
 
 def _axis_and_times(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array]:
