@@ -384,7 +384,7 @@ def take_rows_with_items(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray
     return used, duel_rows(len(used), first, second, *columns)
 
 
-def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
+def _merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
     """Return rows of the distinct answers with counts, and the distinct answer of each."""
     code = _duel_codes(comparisons)
     is_set, judge = comparisons.kind == SET, comparisons.judge
@@ -634,7 +634,7 @@ class Comparisons(ByValue):
         """
         won = np.asarray(first_won, dtype=bool)
         sets, ranks = np.column_stack([first, second]), 2 - np.column_stack([won, ~won])
-        beside = {"kind": kind, "order": order, "offset": offset}
+        beside: Any = {"kind": kind, "order": order, "offset": offset}
         return replace(cls.from_ranks(items, sets, ranks, weight, judge, **beside), rank=None)
 
     @classmethod
@@ -687,9 +687,10 @@ class Comparisons(ByValue):
         ranks[ties] = 0
         is_counted = (ties | (ranks > 1).any(axis=1)) & (weights > 0.0)
         if not is_counted.all():
-            columns = weights, judges, kinds, orders, offset, sets, ranks
-            columns = _take_from_each(is_counted, *columns)
-            weights, judges, kinds, orders, offset, sets, ranks = columns
+            columns: Any = weights, judges, kinds, orders, offset, sets, ranks
+            weights, judges, kinds, orders, offset, sets, ranks = _take_from_each(
+                is_counted, *columns
+            )
         distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
         places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
@@ -853,7 +854,7 @@ class Comparisons(ByValue):
     @cached_property
     def _merged_answers(self) -> tuple[Rows, NDArray[np.intp]]:
         """Rows of the distinct answers, and the distinct answer of each answer."""
-        return merge_identical_answers(self)
+        return _merge_identical_answers(self)
 
     @property
     def rows(self) -> Rows:

@@ -129,11 +129,6 @@ def _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood):
         rows, sets = rows_by_order(rows, sets, metadata.order)
     group_column = None
     if metadata.prompt is not None:
-        if before is not None:
-            raise ValueError(
-                "got prompts= with further answers of a stream; they are allowed with all answers "
-                "at once. Fit all of them by fit."
-            )
         prompts = Respondents(metadata.prompt, "prompt")
         reader = replace(reader, prompts=prompts)
         beside = prompt_columns(prompts.rows, rows, sets, metadata.weight)
@@ -168,6 +163,11 @@ def _check_moving_parts(
     moving = {name: getattr(estimator, name, None) for name in ("drift", "seasons", "order_drift")}
     by_order = moving["order_drift"] is not None
     if before is not None:
+        if "prompts" in keywords:
+            raise ValueError(
+                "got prompts= with further answers of a stream; they are allowed with all answers "
+                "at once. Fit all of them by fit."
+            )
         pieces = {"time": ("time" in keywords, before.time is not None)}
         pieces["order_drift"] = by_order, before.by_order
         for name, (now, past) in pieces.items():
@@ -201,9 +201,8 @@ def _read_items_of_answers(estimator, parsed, table, before, likelihood):
             warn_index_labels(parsed.table)
         if parsed.pairs is None:
             raise ValueError(
-                "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
-                "table (or of names, if it has any), or (n, k), sets of them; got shape "
-                f"{parsed.rows.shape}. Ratings of items in a table become duels by from_ratings."
+                "Integer X with items= must have shape (n_duels, 2) or (n, k), positions in the "
+                f"table; got {parsed.rows.shape}. Ratings of them become duels by from_ratings."
             )
         places = parsed.places()
         _refuse_self_duels(np.arange(len(parsed.table)), places)
@@ -267,9 +266,8 @@ def continue_training(estimator: BaseEstimator, training: Training, likelihood: 
     DuelScale.of(fitted.kinds).check_same(DuelScale.of(likelihood.kinds), likelihood)
     if likelihood.uses_order and not fitted.uses_order:
         raise ValueError(
-            "The answers so far were counted without regard to who was shown first, so that "
-            f"{likelihood!r} cannot learn an order effect from them. Set order_effect and its "
-            "bounds as they were, or fit anew."
+            "The answers so far were counted without regard to who was shown first, which "
+            f"{likelihood!r} asks. Set order_effect and its bounds as they were, or fit anew."
         )
     reader, fitted_reader = training.reader, estimator.posterior_.reader
     check_names_continue(fitted_reader.table, reader.table)
@@ -296,8 +294,7 @@ def _warn_names_as_features(parsed: ParsedX) -> None:
     if min(n_names) > 1 and len(np.unique(places)) == sum(n_names) < pairs.size:
         warn(
             f"X of shape {pairs.shape} reads as names of items, but no name stands in two of its "
-            "columns. If the columns are features of rated items, encode them, "
-            "Itemwise(OneHotEncoder()), before the model."
+            "columns. If these are features of rated items, put Itemwise(OneHotEncoder()) before."
         )
 
 
@@ -308,9 +305,8 @@ def warn_index_labels(table: ItemTable) -> None:
     if whole and labels != list(range(len(labels))):
         warn(
             f"Integer pairs are positions in items=, counted from 0, but the index of that frame "
-            f"holds other integers, such as {labels[:3]}. If the pairs are labels of that index, "
-            "build the duels by from_pairs(items, pairs); if they are positions, pass "
-            "items.reset_index(drop=True)."
+            f"holds other integers, such as {labels[:3]}. If the pairs are such labels, take "
+            "from_pairs(items, pairs); if positions, pass items.reset_index(drop=True)."
         )
 
 
@@ -352,9 +348,8 @@ def _warn_equal_features(rows, duels, likelihood):
     if equal.mean() > UNMENTIONED:
         warn(
             f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two "
-            "items with equal features: nothing is learned of them. If one item meets itself "
-            "there, drop these rows; if two items do, give a feature or an id (id_column=) that "
-            "tells them apart."
+            "items with equal features: nothing is learned of them. Drop these rows, or give a "
+            "feature or an id (id_column=) that tells the two apart."
         )
 
 
@@ -372,9 +367,7 @@ def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
         mirrors = (met[:, 1:] == met[:, :-1]).any(axis=1)
     refuse_rows(
         mirrors,
-        "Row {row} of X sets an item against itself"
-        f"{' ({count} rows do)' if mirrors.sum() > 1 else ''}. Such an answer says nothing; drop "
-        "these rows of X and y.",
+        "Row {row} of X sets an item against itself ({count} such rows); drop these of X and y.",
     )
 
 
@@ -397,9 +390,8 @@ def _prepare_ratings(estimator, parsed, y, metadata, before, pooled):
     if metadata.qid is None and set(np.unique(y).tolist()) in ({0, 1}, {-1, 1}):
         warn(
             f"X of shape {X.shape} reads as rated items, of which each with the larger of the two "
-            "labels in y beats each with the smaller. If its rows are differences of the two "
-            "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
-            "If they are items with two ratings, qid=np.zeros(len(y)) says so."
+            "labels in y beats each with the smaller. If its rows are duels, pass "
+            "fit(np.stack([first, second], axis=1), y); if not, say so by qid=np.zeros(len(y))."
         )
     if metadata.time is not None:
         axis, times = _axis_and_times(metadata.time, before)
