@@ -113,8 +113,12 @@ def test_no_duel_at_all():
     ("inf", put(Y * 1.0, 0, np.inf), "y contain NaN, None or infinity in 1 of 20 places"),
     ("None among them", [None, 1] * 10, "y contain NaN, None or infinity in 10 of 20 places"),
     ("complex", Y + 0j, r"Complex data not supported: y has dtype complex128"),
-    ("too short", Y[:-1], r"inconsistent numbers of samples: 20 duels, 19 outcomes.*Give one"),
-    ("too long", [*Y, 1], r"inconsistent numbers of samples: 20 duels, 21 outcomes"),
+    (
+        "too short",
+        Y[:-1],
+        r"inconsistent numbers of samples: got 19 outcomes for 20 duels. Give one",
+    ),
+    ("too long", [*Y, 1], r"inconsistent numbers of samples: got 21 outcomes for 20 duels"),
     ("two columns", np.stack([Y, Y], axis=1), "ranks .* which say nothing"),
     ("three columns", np.stack([Y, Y, Y], axis=1), "should be a 1d array, got an array of shape"),
     ("scalar", 1, "should be a 1d array"),
@@ -139,7 +143,7 @@ def test_missing_outcomes_of_a_nullable_series():
 @cases(
     ("y", "match"),
     ("NaN", put(RATINGS, 5, np.nan), "1 of 8 ratings are NaN or infinite, first in row 5"),
-    ("inf", put(RATINGS, 0, np.inf), r"1 of 8 ratings .* row 0\. Leave these items out"),
+    ("inf", put(RATINGS, 0, np.inf), r"1 of 8 ratings .* row 0; drop them"),
     ("a gap", [None, *RATINGS[1:]], "1 of 8 ratings are NaN or infinite, first in row 0"),
     ("column", put(RATINGS, 5, np.nan)[:, None], "1 of 8 ratings .* first in row 5"),
     ("strings", list("abcdefgh"), "Ratings must be finite numbers"),
@@ -165,9 +169,9 @@ def test_gaps_among_ratings_of_ids():
     ("inf", put(QID, 0, np.inf), "qid contains NaN, None or infinity in 1 of 8 places"),
     ("None", [None] * 4 + ["a"] * 4, "qid contains NaN, None or infinity in 4 of 8 places"),
     ("mixed", np.array(["a", 1] * 4, object), "qid mixes labels of different types; make them"),
-    ("too short", QID[:-1], r"inconsistent numbers of samples: 8 items, qid of shape \(7,\)"),
-    ("2-D", np.zeros((8, 2)), r"8 items, qid of shape \(8, 2\).*must be \(n_items,\)"),
-    ("scalar", 1, r"qid of shape \(\)"),
+    ("too short", QID[:-1], r"inconsistent numbers of samples: got 7 labels in qid for 8 items"),
+    ("2-D", np.zeros((8, 2)), r"qid of shape \(8, 2\) for 8 items.*shape \(8,\)"),
+    ("scalar", 1, r"qid of shape \(\) for"),
 )
 def test_groups(qid, match):
     with pytest.raises(ValueError, match=match):

@@ -100,6 +100,42 @@ def _print_warning(message: Any, category: Any, *where: Any, **more: Any) -> Non
     _print_error(f"skpref: note: {as_options(str(message))}")
 
 
+# Options that name a column, and what it says of a vote.
+_COLUMNS = {
+    "a": "the first competitor",
+    "b": "the second competitor",
+    "judge": "who voted: how reliable each is will be learned",
+    "prompt": "what each vote is about: votes on one prompt are not independent, and the board is "
+    "the mean over all prompts there may be; not with --time",
+    "time": "when each vote was given, a number or a date such as 2024-05-17: competitors change "
+    "with time; the board is of the last vote, and says when the last of each competitor was",
+    "by": "also a board for each value of a column, such as a language",
+}
+# Options with few values, the first of which is the default.
+_CHOICES = {
+    "ties": (("model", "drop"), "ties count, or are left out"),
+    "both-bad": (("tie", "drop"), '"both are bad" is a tie, or left out'),
+    "missing": (("drop", "mean"), "votes that lack a control are left out, or get its mean"),
+    "alike": (
+        ("apart", "merge"),
+        "names that differ in case, spaces, dashes or Unicode form alone are different, or are one",
+    ),
+    "decimal": ((".", ","), "what numbers of the table have before their decimals (default: .)"),
+}
+_SWITCHES = {
+    "soft": "the winner column holds the probability that a won, or two or three columns those "
+    "that a won, that b won, and of a tie",
+    "order": "learn the advantage of what was shown first, the competitor in column a",
+    "check": "say what is wrong with the model by its own votes: circles, votes that depend on one "
+    "another, what is shown first, and others; takes as long as the fit or longer",
+    "open": "with --out: show board.html in the browser",
+    "png": "with --out: also board.png, a picture for slides and chats; needs matplotlib",
+    "raw": "with --out: texts in CSV files as they are; otherwise those that a spreadsheet would "
+    "run as formulas, such as =1+1, have an apostrophe before them",
+    "progress": "say what is done, and how the fit goes on",
+}
+
+
 def _make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
@@ -127,12 +163,6 @@ def _make_parser() -> argparse.ArgumentParser:
     rank.add_argument(
         "--encoding", help="of a CSV or JSON file, such as cp1252 (default: utf-8, or utf-16)"
     )
-    rank.add_argument(
-        "--decimal",
-        choices=(".", ","),
-        default=".",
-        help="what numbers of the table have before their decimals (default: .)",
-    )
     _add_columns(rank)
     _add_handling(rank)
     _add_output(rank)
@@ -142,8 +172,8 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _add_columns(rank: argparse.ArgumentParser) -> None:
     """Add the options that name columns of the table of votes."""
-    rank.add_argument("--a", metavar="COLUMN", help="the first competitor")
-    rank.add_argument("--b", metavar="COLUMN", help="the second competitor")
+    for name, meaning in _COLUMNS.items():
+        rank.add_argument(f"--{name}", metavar="COLUMN", help=meaning)
     rank.add_argument(
         "--winner",
         metavar="COLUMN",
@@ -159,12 +189,6 @@ def _add_columns(rank: argparse.ArgumentParser) -> None:
         "usual",
     )
     rank.add_argument(
-        "--soft",
-        action="store_true",
-        help="the winner column holds the probability that a won, or two or three columns those "
-        "that a won, that b won, and of a tie",
-    )
-    rank.add_argument(
         "--controls",
         metavar="CONTROL",
         nargs="+",
@@ -173,62 +197,21 @@ def _add_columns(rank: argparse.ArgumentParser) -> None:
         help="what else decides a vote, to be held equal: columns such as length_a-length_b, "
         '"length" for short, or one that holds a difference',
     )
-    rank.add_argument(
-        "--judge", metavar="COLUMN", help="who voted: how reliable each is will be learned"
-    )
-    rank.add_argument(
-        "--prompt",
-        metavar="COLUMN",
-        help="what each vote is about: votes on one prompt are not independent, and the board is "
-        "the mean over all prompts there may be; not with --time",
-    )
-    rank.add_argument(
-        "--time",
-        metavar="COLUMN",
-        help="when each vote was given, a number or a date such as 2024-05-17: competitors change "
-        "with time; the board is of the last vote, and says when the last of each competitor was",
-    )
-    rank.add_argument(
-        "--at", metavar="TIME", help="with --time: the board of another time than the last"
-    )
-    rank.add_argument(
-        "--by", metavar="COLUMN", help="also a board for each value of a column, such as a language"
-    )
 
 
 def _add_handling(rank: argparse.ArgumentParser) -> None:
     """Add the options that say how votes are read and learned from."""
-    rank.add_argument(
-        "--order",
-        action="store_true",
-        help="learn the advantage of what was shown first, the competitor in column a",
-    )
-    rank.add_argument(
-        "--ties", choices=("model", "drop"), default="model", help="ties count, or are left out"
-    )
-    rank.add_argument(
-        "--both-bad",
-        choices=("tie", "drop"),
-        default="tie",
-        help='"both are bad" is a tie, or left out',
-    )
-    rank.add_argument(
-        "--missing",
-        choices=("drop", "mean"),
-        default="drop",
-        help="votes that lack a control are left out, or get its mean",
-    )
-    rank.add_argument(
-        "--alike",
-        choices=("apart", "merge"),
-        default="apart",
-        help="names that differ in case, spaces, dashes or Unicode form alone are different, or "
-        "are one",
-    )
+    for name, (choices, meaning) in _CHOICES.items():
+        rank.add_argument(f"--{name}", choices=choices, default=choices[0], help=meaning)
+    for name, meaning in _SWITCHES.items():
+        rank.add_argument(f"--{name}", action="store_true", help=meaning)
 
 
 def _add_output(rank: argparse.ArgumentParser) -> None:
     """Add the options that say what is written, and where."""
+    rank.add_argument(
+        "--at", metavar="TIME", help="with --time: the board of another time than the last"
+    )
     rank.add_argument(
         "--unit",
         "--scale",
@@ -245,12 +228,6 @@ def _add_output(rank: argparse.ArgumentParser) -> None:
     rank.add_argument(
         "--level", type=float, default=0.9, help="probability that an interval holds (default: .9)"
     )
-    rank.add_argument(
-        "--check",
-        action="store_true",
-        help="say what is wrong with the model by its own votes: circles, votes that depend on one "
-        "another, what is shown first, and others; takes as long as the fit or longer",
-    )
     rank.add_argument("--title", help="of the pages (default: the name of the file)")
     rank.add_argument(
         "--top", type=_parse_count, default=25, help="rows of the table on the screen (default: 25)"
@@ -258,23 +235,6 @@ def _add_output(rank: argparse.ArgumentParser) -> None:
     rank.add_argument("--seed", type=int, default=0, help="of the draws of ranks (default: 0)")
     rank.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write CSV, Markdown, HTML and JSON there"
-    )
-    rank.add_argument(
-        "--open", action="store_true", help="with --out: show board.html in the browser"
-    )
-    rank.add_argument(
-        "--png",
-        action="store_true",
-        help="with --out: also board.png, a picture for slides and chats; needs matplotlib",
-    )
-    rank.add_argument(
-        "--raw",
-        action="store_true",
-        help="with --out: texts in CSV files as they are; otherwise those that a spreadsheet would "
-        "run as formulas, such as =1+1, have an apostrophe before them",
-    )
-    rank.add_argument(
-        "--progress", action="store_true", help="say what is done, and how the fit goes on"
     )
 
 

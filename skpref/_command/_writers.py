@@ -14,7 +14,7 @@ import secrets
 import shutil
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -156,10 +156,8 @@ def _write_csv(table: ReportTable, raw: bool) -> str:
     return text.getvalue()
 
 
-def _formatted_columns(
-    report: BoardReport, table: ReportTable, top: int | None = None
-) -> tuple[list[str], list[list]]:
-    """Return heads and cells as texts; the two ends of an interval are one column."""
+def _cell_formats(report: BoardReport, table: ReportTable) -> dict[str, Callable[[Any], str]]:
+    """Return how the cells of columns are written; columns without such hold texts."""
     formats: dict[str, Callable[[Any], str]] = {
         **dict.fromkeys(("utility", "lower", "upper", "margin"), report.number),
         **{
@@ -177,16 +175,22 @@ def _formatted_columns(
         formats["last"] = report.times.table_text
     if "slope" in table.columns:
         formats |= dict.fromkeys(("lower", "upper"), formats["slope"])
-    effects = list_own_effects(table)
-    for name in effects:
+    for name in list_own_effects(table):
         shown = report.number if name == "first" else formats["slope"]
         formats |= dict.fromkeys((name, f"{name}_lower", f"{name}_upper"), shown)
-    rows = table.rows(top)
+    return formats
+
+
+def _formatted_columns(
+    report: BoardReport, table: ReportTable, top: int | None = None
+) -> tuple[list[str], list[list]]:
+    """Return heads and cells as texts; the two ends of an interval are one column."""
+    formats, rows = _cell_formats(report, table), table.rows(top)
     cells = {
         name: [formats.get(name, printable_text)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
-    _join_own_effects(cells, effects)
+    _join_own_effects(cells, list_own_effects(table))
     made = _join_intervals(cells, f"{report.percent} interval")
     heads = [_HEADS.get(name) or printable_text(name) for name in made]
     return heads, [list(row) for row in zip(*made.values(), strict=True)]
@@ -291,38 +295,31 @@ def as_markdown(report: BoardReport) -> str:
     parts = [f"# {markdown_text(report.title)}", *said(report.summary + ".")]
     parts += said(*report.about_components(), report.lead(), report.open_pairs())
     parts += [_markdown_table(report, report.table), *said(*report.about())]
-    if report.controls is not None:
-        parts += ["## Controls", _markdown_table(report, report.controls)]
-        parts += said(*report.about_controls())
-    if report.check is not None:
-        parts += ["## Check of the model", *said(*report.check.in_words())]
-    for name, table in report.groups.items():
-        parts += [f"## {markdown_text(f'{report.by}: {name}')}", _markdown_table(report, table)]
-    if report.judges is not None:
-        parts += ["## Judges", _markdown_table(report, _least_reliable(report.judges))]
-        parts += _about_least_reliable(report.judges)
-    if len(report.undecided):
-        parts += ["## Undecided pairs", _markdown_table(report, report.undecided, _MOST_ROWS)]
-        parts += _more_pairs(report)
+    for head, table, top, sentences in _sections(report):
+        parts.append(f"## {markdown_text(head)}")
+        parts += [] if table is None else [_markdown_table(report, table, top)]
+        parts += said(*sentences)
     return "\n\n".join(parts) + "\n"
 
 
-def _more_pairs(report: BoardReport) -> list[str]:
-    """Say how many undecided pairs are not shown, if any."""
-    more = len(report.undecided) - _MOST_ROWS
-    return [f"{more} more are in undecided.csv."] if more > 0 else []
-
-
-def _least_reliable(judges: ReportTable) -> ReportTable:
-    """Return the last rows of the table of judges, who are the least reliable."""
-    return ReportTable({name: column[-_MOST_ROWS:] for name, column in judges.columns.items()})
-
-
-def _about_least_reliable(judges: ReportTable) -> list[str]:
-    """Say which judges are shown, if not all."""
-    if len(judges) <= _MOST_ROWS:
-        return []
-    return [f"The {_MOST_ROWS} least reliable of {len(judges)} judges; all are in judges.csv."]
+def _sections(
+    report: BoardReport,
+) -> Iterator[tuple[str, ReportTable | None, int | None, Sequence[str]]]:
+    """Yield what follows the board on a page: head, table, the most rows of it, and sentences."""
+    if report.controls is not None:
+        yield "Controls", report.controls, None, report.about_controls()
+    if report.check is not None:
+        yield "Check of the model", None, None, report.check.in_words()
+    for name, table in report.groups.items():
+        yield f"{report.by}: {name}", table, None, ()
+    if report.judges is not None:
+        n, columns = len(report.judges), report.judges.columns
+        least = ReportTable({name: column[-_MOST_ROWS:] for name, column in columns.items()})
+        about = f"The {_MOST_ROWS} least reliable of {n} judges; all are in judges.csv."
+        yield "Judges", least, None, [about] * (n > _MOST_ROWS)
+    if n_pairs := len(report.undecided):
+        about = f"{n_pairs - _MOST_ROWS} more are in undecided.csv."
+        yield "Undecided pairs", report.undecided, _MOST_ROWS, [about] * (n_pairs > _MOST_ROWS)
 
 
 def markdown_text(text: Any) -> str:
@@ -366,20 +363,11 @@ def as_html(report: BoardReport, picture: str) -> str:
     if len(report.table) > _MOST_DRAWN:
         parts += said(f"The best {_MOST_DRAWN} of {len(report.table)}.")
     parts += [_html_table(report, report.table), *said(*report.about())]
-    if report.controls is not None:
-        parts += ["<h2>Controls</h2>", _html_table(report, report.controls)]
-        parts += said(*report.about_controls())
-    if report.check is not None:
-        parts += ["<h2>Check of the model</h2>", *said(*report.check.in_words())]
-    for name, table in report.groups.items():
-        parts += [f"<h2>{html_text(f'{report.by}: {name}')}</h2>", _html_table(report, table)]
     parts += ["<h2>Who beats whom</h2>", _html_rates(report.rates), *said(report.about_rates())]
-    if report.judges is not None:
-        parts += ["<h2>Judges</h2>", _html_table(report, _least_reliable(report.judges))]
-        parts += said(*_about_least_reliable(report.judges))
-    if len(report.undecided):
-        parts += ["<h2>Undecided pairs</h2>", _html_table(report, report.undecided, _MOST_ROWS)]
-        parts += said(*_more_pairs(report))
+    for head, table, top, sentences in _sections(report):
+        parts.append(f"<h2>{html_text(head)}</h2>")
+        parts += [] if table is None else [_html_table(report, table, top)]
+        parts += said(*sentences)
     script = (resources.files("skpref") / "_judging" / "board.js").read_text("utf-8")
     body = "\n".join(parts)
     return (
@@ -466,7 +454,7 @@ def as_json(report: BoardReport) -> str:
         "n_pairs": report.n_pairs,
         "n_pairs_of_two_components": report.n_prior_alone,
         "undecided": _table_records(report.undecided),
-        "controls": None if report.controls is None else _table_records(report.controls),
+        "controls": _table_records(report.controls),
         "controls_together": None
         if effects is None
         else {"tau": effects.tau_together, "moved": effects.moved_together},
@@ -476,7 +464,7 @@ def as_json(report: BoardReport) -> str:
         "drift": None if report.drift is None else report.drift._asdict(),
         "by": report.by,
         "groups": {str(name): _table_records(table) for name, table in report.groups.items()},
-        "judges": None if report.judges is None else _table_records(report.judges),
+        "judges": _table_records(report.judges),
         "learned": {name: document._asdict() for name, document in report.learned.items()},
         "check": None
         if report.check is None
@@ -485,10 +473,11 @@ def as_json(report: BoardReport) -> str:
     return json.dumps(_replace_nan(document), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _table_records(table: ReportTable) -> list[dict]:
+def _table_records(table: ReportTable | None) -> list[dict] | None:
     """Return the rows of a table as dicts."""
-    names = list(table.columns)
-    return [dict(zip(names, row, strict=True)) for row in table.rows()]
+    if table is None:
+        return None
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows()]
 
 
 def _replace_nan(value: Any) -> Any:

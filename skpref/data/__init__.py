@@ -31,12 +31,14 @@ from skpref.data._comparisons import (
 )
 from skpref.data._containers import (
     all_strings,
+    check_one_each,
     column_at,
     column_floats,
     column_names,
     is_frame,
     is_missing,
     name_ranks,
+    object_array,
     plain_frame,
     shallow_copy,
     table_frame,

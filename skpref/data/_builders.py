@@ -1,6 +1,5 @@
 """Builders of duels and sets from pairs, counts, ranked lists, choices and ratings."""
 
-import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -9,12 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from skpref._utils import check_number
 from skpref.data._columns import is_long, read_long
-from skpref.data._containers import all_strings, column_floats, is_frame, refuse_rows, unmasked
+from skpref.data._containers import (
+    all_strings,
+    check_one_each,
+    column_floats,
+    is_frame,
+    refuse_rows,
+    unmasked,
+)
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation
-from skpref.data._ranks import chosen_places, ranked_sets, read_sets
+from skpref.data._ranks import chosen_places, ranked_sets, read_sets, read_whole_numbers
 from skpref.data._sets import plain_lists, read_lists
 from skpref.data._winners import read_labels
 
@@ -56,7 +63,7 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
     return positions.astype(np.int64)
 
 
-def number_references(references: list) -> np.ndarray:
+def _number(references: list) -> np.ndarray:
     """Return the number of each reference, in order of first appearance."""
     code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
     return np.array([code[reference] for reference in references], dtype=np.int64)
@@ -284,7 +291,8 @@ def rated_pairs(
         raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
     ratings = ratings.astype(np.float64)
     check_finite_ratings(ratings)
-    _check_max_pairs(max_pairs)
+    if max_pairs is not None and max_pairs != "auto":
+        check_number('max_pairs, if not "auto" or None,', max_pairs, low=1, integer=True)
     group = np.zeros(len(ratings), dtype=np.intp)
     if qid is not None:
         qid = column_or_1d(unmasked(qid))
@@ -318,15 +326,6 @@ def rated_pairs(
     return order[high], order[low]
 
 
-def _check_max_pairs(max_pairs):
-    """Raise ValueError unless ``max_pairs`` is a positive integer, "auto" or None."""
-    whole = isinstance(max_pairs, numbers.Integral) and not isinstance(max_pairs, bool)
-    if not (max_pairs is None or max_pairs == "auto" or (whole and max_pairs >= 1)):
-        raise ValueError(
-            f'max_pairs must be a positive integer, "auto" or None; got {max_pairs!r}.'
-        )
-
-
 def check_finite_ratings(ratings: Any) -> None:
     """Raise ValueError where ratings that are numbers are missing or infinite."""
     floats = column_floats(ratings)
@@ -334,8 +333,7 @@ def check_finite_ratings(ratings: Any) -> None:
         return
     refuse_rows(
         ~np.isfinite(floats.reshape(len(floats), -1)).all(axis=1),
-        f"{{count}} of {len(floats)} ratings are NaN or infinite, first in row {{row}}. Leave "
-        "these items out, and their ratings.",
+        f"{{count}} of {len(floats)} ratings are NaN or infinite, first in row {{row}}; drop them.",
     )
 
 
@@ -423,14 +421,12 @@ def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
     if counts.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {counts.shape}.")
-    is_whole = counts.dtype.kind in "biu"
-    if counts.dtype.kind == "f":
-        is_whole = bool(np.all(np.mod(counts, 1.0) == 0.0))  # not so for NaN, inf
-    if not is_whole or counts.min() < 0:
-        raise ValueError(f"{name} must be whole numbers, 0 or more: counts of duels.")
+    message = f"{name} must be whole numbers, 0 or more: counts of duels"
+    counts = read_whole_numbers(counts, message)
+    refuse_rows(counts.reshape(-1) < 0, message)
     if counts.sum() == 0:
         raise ValueError(f"{name} are all 0, so no duel results.")
-    return counts.astype(np.int64)
+    return counts
 
 
 def _read_win_table(wins: Any) -> tuple[np.ndarray | None, np.ndarray]:
@@ -487,8 +483,8 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
     if np.any(np.diag(counts)):
         at = np.flatnonzero(np.diag(counts))[0]
         raise ValueError(f"Item {at} has wins against itself; the diagonal must be 0.")
-    if references is not None and len(references) != n:
-        raise ValueError(f"got {n} rows of wins for {len(references)} items; give one each.")
+    if references is not None:
+        check_one_each((n,), len(references), "rows of wins", "items")
     pairs = np.argwhere(counts)
     named_pairs = pairs if references is None else references[pairs]
     return from_pairs(table, named_pairs, counts=counts[tuple(pairs.T)])
@@ -626,11 +622,7 @@ def ranking_groups(
     else:
         lists, ranks = plain_lists(rankings), None
         rankers = np.arange(len(lists))
-    return (
-        rankers
-        if joint
-        else rankers[pair_ranked_items(lists, number_references, adjacent, ranks)[2]]
-    )
+    return rankers if joint else rankers[pair_ranked_items(lists, _number, adjacent, ranks)[2]]
 
 
 def from_ratings(

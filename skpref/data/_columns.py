@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_array
 
 from skpref._utils import warn
 from skpref.data._containers import (
+    check_one_each,
     column_floats,
     frame_of_columns,
     is_frame,
     is_missing,
+    object_array,
     plain_frame,
 )
 from skpref.data._frame import DuelFrame
@@ -58,9 +60,8 @@ def is_long(frame: Any, ranker: Any, item: Any, rank: Any) -> bool:
     n_named = 3 - (ranker, item, rank).count(None)
     if n_named and (n_named < 3 or not is_frame(frame)):
         raise ValueError(
-            "Rankings in long form are a DataFrame with ranker=, item= and rank=, all three names "
-            f"of columns; got {type(frame).__name__} with ranker={ranker!r}, item={item!r}, "
-            f"rank={rank!r}. Without these three give lists, the best first."
+            f"got {type(frame).__name__} with ranker={ranker!r}, item={item!r}, rank={rank!r}; "
+            "long form is a DataFrame and three columns of it. Give all three, or lists."
         )
     return n_named == 3
 
@@ -106,7 +107,7 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     return LongRankings(
         [[items[row] for row in rows_of[name]] for name in stating],
         np.concatenate([np.cumsum(begins[name]) for name in stating]),
-        np.fromiter(stating, dtype=object, count=len(stating)),
+        object_array(stating),
         [f"{n_unranked} rows without a rank"] * (n_unranked > 0) + [silent] * (n_silent > 0),
     )
 
@@ -253,9 +254,8 @@ def from_columns(
     first, second, ids = _check_sides(first, second, ids)
     if outcome is None:
         warn(
-            "Got no outcome, so that the first of each row counts as the winner, and every second "
-            "duel is turned round. Say outcome=True if it is; outcome=False leaves pairs that are "
-            "to be predicted as they are."
+            "Got no outcome, so that the first of each row counts as the winner. Say outcome=True "
+            "if it is, or outcome=False for pairs that are to be predicted."
         )
     has_column = not (outcome is None or isinstance(outcome, bool | np.bool_) or np.ndim(outcome))
     exact = [*(ids or ()), *([outcome] if has_column else [])]
@@ -285,10 +285,8 @@ def _read_order_and_time(
     """Return who was shown first and the times, given as columns or arrays."""
     order, time = (frame[each] if isinstance(each, str) else each for each in (order, time))
     times = None if time is None else column_cells(time)
-    if times is not None and times.shape != (len(frame),):
-        raise ValueError(
-            f"time has shape {times.shape}; give a column, or one for each of {len(frame)} rows."
-        )
+    if times is not None:
+        check_one_each(times.shape, len(frame), "times", "rows")
     return check_order(order, len(frame), 2), times
 
 
@@ -299,10 +297,9 @@ def _metadata_of_kept(labels, turned, order, time):
         yield np.where(turned, -signs, signs)
     elif labels.outcomes is not None and turned.any():
         warn(
-            "One side won all duels, so that every second one is turned round to show both "
-            "outcomes. Who was shown first (or played at home) is turned with them: say it by "
-            "order=, such as order=np.ones(len(frame)) if it was the first side, and pass the "
-            "order that comes back to fit."
+            "One side won all duels, so that every second one is turned round, and with it who was "
+            "shown first (or played at home). Say who was by order=, such as "
+            "order=np.ones(len(frame)), and pass the order that comes back to fit."
         )
     if time is not None:
         yield time[labels.rows]
@@ -364,10 +361,7 @@ def _feature_labels(first: list, second: list, names: Sequence[str] | None) -> l
     """Return the names of the features of a side; ValueError if two have one name."""
     if names is not None:
         labels = [names] if isinstance(names, str) else list(names)
-        if len(labels) != len(first):
-            raise ValueError(
-                f"got {len(labels)} names for {len(first)} features a side; give one each."
-            )
+        check_one_each((len(labels),), len(first), "names", "features a side")
     else:
         labels = _common_labels(first, second)
     if len(set(labels)) < len(labels):

@@ -384,7 +384,7 @@ def take_rows_with_items(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray
     return used, duel_rows(len(used), first, second, *columns)
 
 
-def merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
+def _merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[np.intp]]:
     """Return rows of the distinct answers with counts, and the distinct answer of each."""
     code = _duel_codes(comparisons)
     is_set, judge = comparisons.kind == SET, comparisons.judge
@@ -632,23 +632,10 @@ class Comparisons(ByValue):
         -------
         Comparisons
         """
-        shown = np.column_stack([first, second]).astype(np.intp, copy=False)
         won = np.asarray(first_won, dtype=bool)
-        columns = [*_answer_columns(len(shown), weight, judge, kind, order), offset, shown, won]
-        if not np.all(columns[0] > 0.0):
-            columns = _take_from_each(columns[0] > 0.0, *columns)
-        weights, judges, kinds, orders, offset, shown, won = columns
-        won = won | (kinds == TIE)  # as shown
-        distinct, positions = _distinct_items(items, shown)
-        # x ^ (x ^ y) = y: exchanged where the second won, without a branch for each answer.
-        positions ^= ((positions[:, 0] ^ positions[:, 1]) & (won.astype(np.intp) - 1))[:, None]
-        places = np.empty(positions.shape, dtype=np.int8)
-        places[:, 0], places[:, 1] = ~won, won
-        places[orders < 0] = 1 - places[orders < 0]
-        places[orders == 0] = -1
-        if offset is not None:
-            offset = _relative_offset(np.where(won[:, None], offset, offset[:, ::-1]))
-        return cls(distinct, positions, places, kinds, weights, judges, offset=offset)
+        sets, ranks = np.column_stack([first, second]), 2 - np.column_stack([won, ~won])
+        beside: Any = {"kind": kind, "order": order, "offset": offset}
+        return replace(cls.from_ranks(items, sets, ranks, weight, judge, **beside), rank=None)
 
     @classmethod
     def from_ranks(
@@ -691,14 +678,19 @@ class Comparisons(ByValue):
         """
         sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
         n, k = sets.shape
-        columns = [*_answer_columns(n, weight, judge, kind, order), offset, sets, ranks]
-        ties = columns[2] == TIE
+        weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+        judges = None if judge is None else np.asarray(judge, dtype=np.intp)
+        kinds = np.full(n, DUEL, np.int8) if kind is None else np.asarray(kind, np.int8)
+        orders = np.ones(n, np.int8) if order is None else np.asarray(order, np.int8)
+        ties = kinds == TIE
         ranks[sets < 0] = 0
         ranks[ties] = 0
-        is_counted = (ties | (ranks.max(axis=1, initial=0) > 1)) & (columns[0] > 0.0)
+        is_counted = (ties | (ranks > 1).any(axis=1)) & (weights > 0.0)
         if not is_counted.all():
-            columns = _take_from_each(is_counted, *columns)
-        weights, judges, kinds, orders, offset, sets, ranks = columns
+            columns: Any = weights, judges, kinds, orders, offset, sets, ranks
+            weights, judges, kinds, orders, offset, sets, ranks = _take_from_each(
+                is_counted, *columns
+            )
         distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
         places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
@@ -711,7 +703,9 @@ class Comparisons(ByValue):
         positions, places, ranks, offset = _take_within_answers(
             sort, positions, places, ranks, offset
         )
-        offset = None if offset is None else _relative_offset(offset, positions)
+        if offset is not None:  # a part that all items of an answer share says nothing
+            offset = np.where(positions < 0, 0.0, offset - offset[:, :1])
+            offset = offset if offset.any() else None
         single = (kinds == TIE) | (np.count_nonzero(ranks, axis=1) == 2)
         kinds = np.where(single, kinds, SET).astype(np.int8)
         places = places.astype(np.int8 if k < 128 else np.int16)
@@ -860,7 +854,7 @@ class Comparisons(ByValue):
     @cached_property
     def _merged_answers(self) -> tuple[Rows, NDArray[np.intp]]:
         """Rows of the distinct answers, and the distinct answer of each answer."""
-        return merge_identical_answers(self)
+        return _merge_identical_answers(self)
 
     @property
     def rows(self) -> Rows:
@@ -919,26 +913,9 @@ class Comparisons(ByValue):
         return Singles(np.arange(len(answer)) + shift[answer], answer)
 
 
-def _answer_columns(n, weight, judge, kind, order):
-    """Return weights, judges (which may be None), kinds and orders of n answers as arrays."""
-    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-    judge = None if judge is None else np.asarray(judge, dtype=np.intp)
-    kind = np.full(n, DUEL, np.int8) if kind is None else np.asarray(kind, np.int8)
-    order = np.ones(n, np.int8) if order is None else np.asarray(order, np.int8)
-    return weight, judge, kind, order
-
-
 def _take_from_each(rows: NDArray, *parts: NDArray | None) -> list[Any]:
     """Return some rows of each array; None stays None."""
     return [None if part is None else part[rows] for part in parts]
-
-
-def _relative_offset(offset, positions=None):
-    """Return offsets less that of the first, 0 where there is no item; None where all are 0."""
-    relative = offset - offset[:, :1]
-    if positions is not None:
-        relative[positions < 0] = 0.0
-    return relative if relative.any() else None
 
 
 def _distinct_items(items, shown):

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import compress
 from numbers import Real
 from typing import Any
 
@@ -96,6 +97,11 @@ def exact_array(values: Any) -> np.ndarray:
         values = values.to_pylist()
     elif hasattr(values, "__array__"):
         return np.asarray(values)
+    return object_array(values)
+
+
+def object_array(values: Any) -> np.ndarray:
+    """Return values of any types, lists and tuples too, as an array of one dimension."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
@@ -119,6 +125,23 @@ def argument_floats(values: Any, message: str) -> np.ndarray:
         return np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{message}; got {type(values).__name__} ({error}).") from None
+
+
+def check_one_each(shape: tuple[int, ...], n: int, what: str, rows: str = "rows of X") -> None:
+    """Raise ValueError unless an array of this shape holds one value for each of n rows."""
+    if shape != (n,):
+        got = f"{shape[0]} {what}" if len(shape) == 1 else f"{what} of shape {shape}"
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: got {got} for {n} "
+            f"{rows}. Give one for each, shape ({n},)."
+        )
+
+
+def one_each(values: np.ndarray, n: int, what: str, rows: str = "rows of X") -> np.ndarray:
+    """Return one value for each of n rows, a single one repeated; ValueError for other shapes."""
+    values = np.full(n, values) if values.ndim == 0 else values
+    check_one_each(values.shape, n, what, rows)
+    return values
 
 
 def missing_rows(array: np.ndarray) -> np.ndarray:
@@ -184,11 +207,11 @@ def look_up_codes(array: np.ndarray, numbers: dict[Any, int]) -> np.ndarray:
 
 def missing_texts(array: np.ndarray) -> np.ndarray | None:
     """Return a mask of missing values in an array of texts; None if it holds other things."""
-    if array.dtype.kind not in "OT":
+    if array.dtype.kind not in "OUT":
         return None
     values = array.ravel().tolist()
     gaps = np.array([not isinstance(value, str) for value in values], dtype=bool)
-    if gaps.all() or not all(map(is_missing, np.array(values, dtype=object)[gaps])):
+    if gaps.all() or not all(is_missing(value) for value in compress(values, gaps)):
         return None
     return gaps.reshape(array.shape)
 

@@ -95,15 +95,12 @@ class DuelFrame(Immutable):
         if pairs.size and (pairs.min() < lowest or pairs.max() >= len(items)):
             raise ValueError(
                 f"Pairs must lie in [0, {len(items) - 1}], the rows of the items; got "
-                f"{pairs.min()} to {pairs.max()}. (-1 pads sets of which some have more than two "
-                "items.)"
+                f"{pairs.min()} to {pairs.max()}. Give rows; -1 pads sets of more than two."
             )
         check_padding(pairs < 0, "-1")
         if id_column is not None and id_column not in list(getattr(items, "columns", ())):
-            columns = (
-                f"it has {list(items.columns)}" if is_frame(items) else "an array has no names"
-            )
-            raise ValueError(f"The items have no column {id_column!r} of ids; {columns}.")
+            columns = list(getattr(items, "columns", ()))
+            raise ValueError(f"The items have no column {id_column!r} of ids; got {columns}.")
         self.__setstate__({"_items": items, "pairs": pairs, "id_column": id_column})
 
     @classmethod
@@ -112,10 +109,6 @@ class DuelFrame(Immutable):
         made = object.__new__(cls)
         made.__setstate__({"_items": items, "pairs": np.array(pairs), "id_column": id_column})
         return made
-
-    def _with_pairs(self, pairs: np.ndarray) -> "DuelFrame":
-        """Return the duels or sets that other pairs of the same items make."""
-        return DuelFrame._from_checked(self._items, pairs, self.id_column)
 
     @property
     def items(self) -> Any:
@@ -162,7 +155,11 @@ class DuelFrame(Immutable):
             raise ValueError(
                 f"Some sets have no item in place {side}; np.asarray(X)[:, {side}] has NaN there."
             )
-        rows = take_rows(self._items, self.pairs[:, side])
+        return self._take_items(self.pairs[:, side])
+
+    def _take_items(self, rows: np.ndarray) -> Any:
+        """Return some of the items, in a frame numbered from 0."""
+        rows = take_rows(self._items, rows)
         return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
 
     def __len__(self) -> int:
@@ -173,20 +170,17 @@ class DuelFrame(Immutable):
 
     def __getitem__(self, key: Any) -> Any:
         rows, *rest = key if isinstance(key, tuple) else (key,)
-        while rest and (rest[-1] is Ellipsis or _is_full_slice(rest[-1])):
+        while rest and _takes_all(rest[-1]):
             rest.pop()
         chosen = np.empty(0) if rows is Ellipsis or rows is None else self.pairs[rows]
         if chosen.ndim != 2 or len(rest) > 1:
             return np.asarray(self)[key]
-        if not rest:
-            return self._with_pairs(chosen)
-        sides = rest[0]
-        turned = chosen[:, sides]
-        if (turned >= 0).all():
-            if isinstance(sides, int | np.integer):
-                return self._with_pairs(chosen)._items_on_side(sides)
-            if turned.shape[1:] == chosen.shape[1:]:
-                return self._with_pairs(turned)
+        turned = chosen[:, rest[0]] if rest else chosen
+        if not rest or (turned >= 0).all():
+            if turned.shape == chosen.shape:
+                return DuelFrame._from_checked(self._items, turned, self.id_column)
+            if turned.ndim == 1:
+                return self._take_items(turned)
         # Padding may stand elsewhere now, or too much of it.
         return np.asarray(self)[key]
 
@@ -299,6 +293,6 @@ def _copy_items(items: Any) -> Any:
     return array
 
 
-def _is_full_slice(key: Any) -> bool:
+def _takes_all(key: Any) -> bool:
     """Return whether an index is the slice of everything."""
-    return isinstance(key, slice) and key == slice(None)
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))

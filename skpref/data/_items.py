@@ -11,6 +11,7 @@ from skpref.data._containers import (
     Immutable,
     all_strings,
     beyond_doubles,
+    check_one_each,
     column_at,
     column_floats,
     column_names,
@@ -22,6 +23,7 @@ from skpref.data._containers import (
     is_frame,
     is_missing,
     look_up_codes,
+    object_array,
     plain_name,
     shallow_copy,
     unmasked,
@@ -157,10 +159,7 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
         Group of each row.
     """
     if not is_frame(rows) and rows.ndim == 1:
-        ordered, listed = sorted(set(rows.tolist())), rows.tolist()
-        rank = {text: i for i, text in enumerate(ordered)}
-        code = np.array([rank[text] for text in listed], dtype=np.intp)
-        return np.unique(code, return_index=True)[1], code
+        rows = rows[:, None]
     if is_frame(rows) or rows.dtype.kind != "f":
         rows = np.column_stack([_column_codes(column_at(rows, j)) for j in range(rows.shape[1])])
     return group_equal_rows(rows, np.arange(len(rows)))
@@ -192,7 +191,7 @@ def _check_names(names: Any) -> np.ndarray:
         raise ValueError(
             "Names of items mix strings with other types; make them all strings, or all numbers."
         )
-    return np.fromiter(names, dtype=object, count=len(names))
+    return object_array(names)
 
 
 def _copy_finite_features(X: Any) -> np.ndarray:
@@ -282,8 +281,8 @@ class ItemTable(Immutable, Fields):
         """Set the fields of a table; ValueError for names that repeat or are too few."""
         n_items = len(X if X is not None else frame)
         names = None if names is None else _check_names(names)
-        if names is not None and len(names) != n_items:
-            raise ValueError(f"got {len(names)} names for {n_items} items; give one for each.")
+        if names is not None:
+            check_one_each(names.shape, n_items, "names", "items")
         position = {} if names is None else {name: i for i, name in enumerate(names.tolist())}
         if names is not None and len(position) != len(names):
             repeated = next(n for i, n in enumerate(names.tolist()) if position[n] != i)
@@ -421,7 +420,7 @@ class IdCodes(Fields):
     @property
     def names(self) -> np.ndarray:
         """Id of each code."""
-        return np.fromiter(self._code, dtype=object, count=len(self._code))
+        return object_array(self._code)
 
     def __len__(self) -> int:
         return len(self._code)
@@ -456,9 +455,8 @@ def check_ids(ids: list, argument: str) -> None:
     rounded = [name for name in floats if beyond_doubles(np.array(name))]
     if rounded:
         raise ValueError(
-            f"got {rounded[0]!r} among the ids of {argument}; floats of 2**53 and more no longer "
-            "tell all integers apart, so that two ids may have become one. Give them as integers "
-            "or as texts: read the column as such, or give it the nullable type Int64."
+            f"got {rounded[0]!r} among the ids of {argument}; floats of 2**53 and more may be two "
+            "ids. Give integers (with gaps: the nullable type Int64) or texts."
         )
 
 

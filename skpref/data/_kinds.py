@@ -145,8 +145,7 @@ class DuelScale(NamedTuple):
         if self.levels > 1:
             raise ValueError(
                 f"With {_GRADES.parameter}, or probabilities of {self.n_columns} outcomes, y must "
-                f"say by what grade each duel was won, labels in {self.labels.tolist()}; got "
-                f"{answer_form}."
+                f"be the grade of each duel, labels in {self.labels.tolist()}; got {answer_form}."
             )
 
     def refuse_labels(self, y: NDArray) -> NoReturn:
@@ -177,8 +176,7 @@ class DuelScale(NamedTuple):
         raise ValueError(
             f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
             f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
-            f"first item won every duel. Ratings belong to 2-D items, not to duels."
-            f"{_soft_remedy(y)}"
+            f"first won all. Ratings belong to 2-D items, not to duels.{_soft_remedy(y)}"
         )
 
     def _numbered_remedy(self, y: NDArray) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref.data._containers import refuse_rows, unmasked
+from skpref.data._containers import check_one_each, one_each, refuse_rows, unmasked
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._ranks import check_rank_matrix, check_real, read_whole_numbers
@@ -130,11 +130,7 @@ def check_outcomes(
             scale=scale
         )
     y = column_or_1d(y, warn=True)
-    if len(y) != n_duels:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n_duels} duels, "
-            f"{len(y)} outcomes in y. Give one outcome for each row of X."
-        )
+    check_one_each(y.shape, n_duels, "outcomes", "duels")
     return read_outcomes(y, scale, zero_is_tie)
 
 
@@ -159,11 +155,7 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
         "order says who was shown first (or played at home): 1 the first item of the row, -1 the "
         "second, 0 none"
     )
-    order = np.asarray(unmasked(order))
-    if order.ndim == 0:
-        order = np.full(n, order)
-    if order.shape != (n,):
-        raise ValueError(f"{message}; its shape must be ({n},), got {order.shape}.")
+    order = one_each(np.asarray(unmasked(order)), n, "values of order")
     order = read_whole_numbers(order, message)
     allowed, more = ((-1, 0, 1), "") if k == 2 else ((0, 1), " (of sets it is 1 or 0)")
     refuse_rows(~np.isin(order, allowed), f"{message}; got {{value}}{more}.", order)

@@ -1,15 +1,21 @@
 """What stands beside each answer: read once from the arguments of a method, and handed on whole."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
 
-from skpref.data._containers import argument_floats, exact_array, is_missing, refuse_rows
+from skpref.data._containers import (
+    argument_floats,
+    check_one_each,
+    exact_array,
+    is_missing,
+    one_each,
+    refuse_rows,
+)
 from skpref.data._items import check_ids
 from skpref.data._labels import check_order
 from skpref.data._respondents import check_respondents
@@ -18,6 +24,25 @@ from skpref.data._time import AnswerTimes
 # Share of the answers that may be of no use without a warning: chance brings some about, such as
 # votes without a judge, or duels of two equal items where pairs are drawn from a table.
 UNMENTIONED = 0.05
+
+
+# Arguments that exclude each other, and why.
+_NEVER_TOGETHER = (
+    *(("measured", name, "values are of items alone") for name in ("judges", "prompts", "time")),
+    ("offset", "judges", "how reliable judges are is learned of margins without offsets"),
+    ("prompts", "time", "effects of prompts do not move through time"),
+    ("order_drift", "judges", "an order effect that moves is of all judges alike"),
+)
+
+
+def refuse_together(given: Collection[str]) -> None:
+    """Raise ValueError if two of these arguments exclude each other."""
+    for name, other, reason in _NEVER_TOGETHER:
+        if name in given and other in given:
+            raise ValueError(
+                f"got {name}= with {other}=; one of them is allowed, as {reason}. Leave one of the "
+                "two out."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +95,7 @@ class AnswerMetadata:
         TypeError, ValueError
             If one is not of an allowed form, or does not go with such an X.
         """
-        for name in ("judges", "prompts", "time"):
-            if "measured" in keywords and name in keywords:
-                raise ValueError(
-                    f"got measured= with {name}=; one of them is allowed, as values are of items "
-                    "alone, for good. Leave one of the two out."
-                )
-        if "offset" in keywords and "judges" in keywords:
-            raise ValueError(
-                "got offset= with judges=; one of them is allowed, as how reliable judges are is "
-                "learned of margins without offsets. Leave one of the two out."
-            )
+        refuse_together(keywords)
         fields = {
             field: read(keywords[name], n, k)
             for name, (field, read) in _KEYWORDS.items()
@@ -109,8 +124,7 @@ class AnswerMetadata:
         rows = offset.reshape(len(offset), -1)
         refuse_rows(
             ~np.isfinite(rows).all(axis=1),
-            "offset must hold finite numbers; got {value} in row {row}. Give items of which "
-            "nothing is known 0.",
+            "offset must hold finite numbers; got {value} in row {row}. Give what is unknown 0.",
             rows,
         )
         return offset
@@ -121,14 +135,12 @@ def _read_ids(ids: Any, n: int, k: int | None, role: str) -> list:
     if k is None and role != "user":
         raise ValueError(
             f"got {role}s= with items that have ratings; {role}s= are of duels. Make duels of the "
-            f"ratings of each {role} (from_ratings, with one qid a {role}) and repeat the {role} "
-            "for each of them."
+            f"ratings (from_ratings, with one qid a {role}) and repeat the {role} for each."
         )
     if k is not None and k > 2 and role == "judge":
         raise ValueError(
-            f"got judges= with sets of up to {k} items; judges= are of duels. Give each choice as "
-            "duels of the chosen item with each other one, each ranking as those of from_rankings, "
-            "and repeat the judge for each of them."
+            f"got judges= with sets of up to {k} items; judges= are of duels. Make duels of each "
+            "set, as from_rankings does of rankings, and repeat the judge for each of them."
         )
     return check_respondents(ids, n, role)
 
@@ -161,24 +173,11 @@ def check_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """
     if sample_weight is None:
         return None
-    weight = argument_floats(
-        sample_weight, "sample_weight must hold numbers of at least 0, one for each row of X"
-    )
-    if weight.ndim == 0:
-        weight = np.full(n, float(weight))
-    if weight.ndim > 1:
-        raise ValueError(
-            f"Sample weights must be 1D array or scalar: sample_weight has shape {weight.shape}, "
-            f"({n},) is needed, one for each row of X."
-        )
-    if len(weight) != n:
-        raise ValueError(
-            f"sample_weight has length {len(weight)}, but X has {n} rows. Give one for each row."
-        )
+    form = "sample_weight must hold numbers of at least 0, one for each row of X"
+    weight = one_each(argument_floats(sample_weight, form), n, "values of sample_weight")
     refuse_rows(
         ~np.isfinite(weight) | (weight < 0.0),
-        "sample_weight must hold finite numbers of at least 0, got {value}. Leave rows without a "
-        "weight out, or give them 0.",
+        "sample_weight must hold finite numbers of at least 0, got {value}. Leave such rows out.",
         weight,
     )
     check_largest_weight(weight)
@@ -189,9 +188,8 @@ def check_largest_weight(weight: NDArray[np.float64]) -> None:
     """Raise ValueError if a weight of a duel is too large for exact sums."""
     if np.any(weight > _MOST):
         raise ValueError(
-            f"sample_weight says how often a duel counts, at most {_MOST:g} times; "
-            f"got {weight.max():g} (of a pair of rated items the product of theirs). Divide all "
-            "weights by a number."
+            f"sample_weight says how often a duel counts, at most {_MOST:g} times; got "
+            f"{weight.max():g} (of rated items: of a pair). Divide all weights by a number."
         )
 
 
@@ -215,12 +213,8 @@ def _read_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
             "do positions in a table. Ratings of such items become duels by from_ratings."
         )
     qid = exact_array(qid)
-    if qid.shape not in ((n,), (n, 1)):
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} items, qid of "
-            f"shape {qid.shape}. Its shape must be (n_items,), the label of every item's group."
-        )
-    qid = column_or_1d(qid)
+    qid = qid[:, 0] if qid.shape == (n, 1) else qid
+    check_one_each(qid.shape, n, "labels in qid", "items")
     gaps = [is_missing(label) or label in (np.inf, -np.inf) for label in qid.tolist()]
     refuse_rows(
         np.array(gaps, dtype=bool),

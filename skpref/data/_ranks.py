@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref.data._containers import is_missing, refuse_rows, unmasked
+from skpref.data._containers import check_one_each, is_missing, refuse_rows, unmasked
 from skpref.data._sets import Lists, plain_lists, read_lists
 
 
@@ -65,28 +65,15 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     y = np.asarray(unmasked(y))
     if y.ndim == 2 and y.shape[1] == 1 and k > 1:
         y = column_or_1d(y, warn=True)
-    if y.ndim and len(y) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} sets, {len(y)} "
-            f"answers in y. {forms}."
-        )
     if y.shape not in ((n,), (n, k)):
-        raise ValueError(f"{forms}; got shape {y.shape}.")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} sets, y of shape "
+            f"{y.shape}. {forms}."
+        )
     if y.ndim == 2:
         return Ranks(check_rank_matrix(y, is_item), None)
-    chosen = read_whole_numbers(y, f"Positions of chosen items in y must be whole numbers. {forms}")
-    wrong = (chosen < 0) | (chosen >= k)
-    wrong |= ~is_item[np.arange(n), np.where(wrong, 0, chosen)]
-    if wrong.any():
-        at = int(wrong.argmax())
-        allowed = np.flatnonzero(is_item[at])
-        few = f"0 to {len(allowed) - 1}"
-        if not is_item[at, : len(allowed)].all():
-            few = ", ".join(map(str, allowed))
-        raise ValueError(
-            f"Row {at} of y chooses position {chosen[at]} of a set of {len(allowed)} items; "
-            f"allowed are {few}, counted from 0."
-        )
+    message = f"Positions of chosen items in y must be whole numbers. {forms}"
+    chosen = _read_choices(y, is_item, message)
     rank = np.where(is_item, 2, 0)
     rank[np.arange(n), chosen] = 1
     return Ranks(rank, chosen)
@@ -175,9 +162,8 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
         n_best = best.sum(axis=1)
         refuse_rows(
             n_best != 1,
-            "Row {row} of y has {value} items of rank 1, so it is no choice of one; probabilities "
-            "are those of being the best. Leave such rows out. For the worst of a set and for "
-            "rankings take ranking_concordance.",
+            "Row {row} of y has {value} items of rank 1, so it is no choice of one. Leave it "
+            "out, or, for the worst of a set and for rankings, take ranking_concordance.",
             n_best,
         )
         return best.argmax(axis=1)
@@ -187,10 +173,22 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
         f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of shape "
         f"{shape}"
     )
-    chosen = read_whole_numbers(places, message)
-    wrong = (chosen < 0) | (chosen >= shape[1]) | (places.dtype.kind == "b")
+    if places.dtype.kind == "b":
+        raise ValueError(f"{message}; got booleans.")
+    return _read_choices(places, np.ones(shape, dtype=bool), message)
+
+
+def _read_choices(y: NDArray, is_item: NDArray[np.bool_], message: str) -> NDArray[np.intp]:
+    """Return the places of chosen items; ValueError for numbers that are no places of items."""
+    chosen, k = read_whole_numbers(y, message), is_item.shape[1]
+    wrong = (chosen < 0) | (chosen >= k)
+    wrong |= ~is_item[np.arange(len(chosen)), np.where(wrong, 0, chosen)]
     if wrong.any():
-        raise ValueError(f"{message}; got {places[wrong][0]}.")
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"Row {row} of y chooses position {chosen[row]} of a set of {is_item[row].sum()} "
+            f"items; allowed are {np.flatnonzero(is_item[row]).tolist()}, counted from 0."
+        )
     return chosen
 
 
@@ -225,8 +223,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     """
     chosen = column_or_1d(unmasked(chosen))
     n = len(sets.length)
-    if len(chosen) != n:
-        raise ValueError(f"got {len(chosen)} choices for {n} sets; give one each.")
+    check_one_each(chosen.shape, n, "choices", "sets")
     refuse_rows(
         np.array([is_missing(choice) for choice in chosen.tolist()]),
         "{count} choices are missing, first in row {row}; leave these sets out.",
@@ -295,8 +292,7 @@ def ranked_sets(
         return lists.arrange_padded(places, lists.flat, -1), stated
     sets = read_sets(shown, positions, "Set")
     plain = plain_lists(rankings)
-    if len(plain) != len(sets.length):
-        raise ValueError(f"got {len(plain)} rankings for {len(sets.length)} sets; give one each.")
+    check_one_each((len(plain),), len(sets.length), "rankings", "sets")
     refuse_rows(
         np.array([not ranking for ranking in plain]),
         "Ranking {row} is empty, which says nothing; leave it and its set out.",

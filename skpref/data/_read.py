@@ -126,11 +126,6 @@ class _UnreadX:
         kind, n_dimensions = ("", 0) if self.is_frame else (X.dtype.kind, X.ndim)
         self.width = X.shape[1] if n_dimensions == 2 else 0
         self.is_single = n_dimensions == 1 or self.width == 2
-        self.is_stack, self.is_table, self.is_wide = (
-            n_dimensions == 3,
-            self.width > 1,
-            self.width > 2,
-        )
         self.may_be_texts = kind in tuple("UTO")
         self.is_integral = kind in tuple("iu") and n_dimensions in (1, 2)
 
@@ -240,10 +235,11 @@ def _read_duel_frame(X: DuelFrame) -> ParsedX:
 def _read_frame(source: _UnreadX) -> ParsedX:
     """Return a frame parsed as names, where its columns can hold such, or as items."""
     X, table = source.X, source.named
-    parsed = None
     if table is not None and (not source.items or X.shape[1] == 1) and _may_hold_names(X):
-        parsed = _read_names(np.asarray(X, dtype=object), table)
-    return parsed or ParsedX("items", X, names=column_names(X))
+        names = np.asarray(X, dtype=object)
+        if missing_texts(names) is not None:
+            return _read_names(names, table)
+    return ParsedX("items", X, names=column_names(X))
 
 
 def _read_items(source: _UnreadX) -> ParsedX:
@@ -252,9 +248,8 @@ def _read_items(source: _UnreadX) -> ParsedX:
     if table is not None and X.ndim == 1:
         if X.dtype.kind in "iu" or X.size == 0:
             return ParsedX("positions", X.astype(np.intp, copy=False), table=table)
-        parsed = None if table.names is None else _read_names(source.values, table)
-        if parsed is not None or all_strings(X):
-            return parsed or ParsedX("names", X.astype(object), table=table)
+        if missing_texts(source.values) is not None:
+            return _read_names(source.values, table)
     return ParsedX("items", source.values)
 
 
@@ -264,9 +259,8 @@ def _read_array(source: _UnreadX) -> ParsedX:
     n_shown = X.shape[1]
     if n_shown < 2:
         raise ValueError(
-            "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), "
-            f"got {X.shape}: an answer is about two items or more. Stack the two sides with "
-            "np.stack([first, second], axis=1)."
+            "A 3-D X must have shape (n_sets, k, n_features), duels (n_duels, 2, n_features), got "
+            f"{X.shape}. Stack the sides of duels with np.stack([first, second], axis=1)."
         )
     rows = X.reshape(len(X) * n_shown, X.shape[2])
     absent = missing_rows(X) if n_shown > 2 else None
@@ -278,34 +272,25 @@ def _read_array(source: _UnreadX) -> ParsedX:
 
 def _read_named(source: _UnreadX) -> ParsedX:
     """Return items or duels parsed by the names of the table; ValueError where one is missing."""
-    _check_no_missing_names(_missing_names(source.values, source.named))
-    return _parse_values("names", source.X, source.named)
+    return _read_names(source.values, source.named)
 
 
 def _read_texts(source: _UnreadX) -> ParsedX | None:
     """Return texts or duels of them parsed; None for other things."""
-    X = source.X
-    if all_strings(X):
-        return _parse_values("texts", X)
-    gaps = missing_texts(X)
+    gaps = missing_texts(source.X)
     if gaps is None:
         return None
-    row = gaps.reshape(len(X), -1).any(axis=1).argmax()
-    raise ValueError(
-        f"X of shape {X.shape} holds texts, of which {gaps.sum()} are missing, first in row {row}. "
-        "Leave these rows out; if its columns are features of items, pass a DataFrame."
-    )
+    _refuse_gaps(gaps, "texts")
+    return _parse_values("texts", source.X)
 
 
 def _read_sets(source: _UnreadX) -> ParsedX | None:
     """Return sets of names or of texts parsed; None where X holds other things too."""
     source.X = X = source.values
-    if source.named is not None:
-        return _read_names(X, source.named)
-    if all_strings(X):
-        return _parse_values("texts", X)
     gaps = missing_texts(X)
-    return None if gaps is None else _parse_values("texts", X, None, gaps, "None or NaN")
+    if gaps is not None and source.named is None:
+        return _parse_values("texts", X, None, gaps, "None or NaN")
+    return None if gaps is None else _read_names(X, source.named)
 
 
 def _read_positions(source: _UnreadX) -> ParsedX:
@@ -343,14 +328,14 @@ def _refuse_masked(source: _UnreadX) -> None:
 _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | None]], ...] = (
     (lambda s: s.is_frame, _read_frame),
     (lambda s: s.items, _read_items),
-    (lambda s: s.is_stack, _read_array),
+    (lambda s: s.X.ndim == 3, _read_array),
     (lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size, _read_named),
     (lambda s: s.is_single, _read_texts),
-    (lambda s: s.is_wide and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
+    (lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
     (lambda s: s.table is not None, _refuse_masked),
     (lambda s: s.table is not None and s.is_integral, _read_positions),
-    (lambda s: s.is_integral and s.is_table and s.integers is None, _refuse_ambiguous),
-    (lambda s: s.is_integral and s.is_table and s.integers == "positions", _read_positions),
+    (lambda s: s.is_integral and s.width > 1 and s.integers is None, _refuse_ambiguous),
+    (lambda s: s.is_integral and s.width > 1 and s.integers == "positions", _read_positions),
 )
 
 
@@ -408,15 +393,13 @@ def _parse_values(kind, X, table=None, absent=None, pads="", remedy=""):
     return ParsedX(kind, X.reshape(-1), pairs, table=table)
 
 
-def _read_names(X: np.ndarray, table: ItemTable) -> ParsedX | None:
-    """Return items, duels or sets of names parsed; None where X holds other things."""
-    if X.size == 0 or (not all_strings(X) and missing_texts(X.astype(object)) is None):
-        return None
-    gaps = _missing_names(X, table)
+def _read_names(X: np.ndarray, table: Any) -> ParsedX:
+    """Return items, duels or sets of names parsed; ValueError where a name is missing."""
+    gaps = np.zeros(X.shape, dtype=bool) if table.names is None else _missing_names(X, table)
     if X.ndim == 2 and X.shape[1] > 2:
         pads = "None, NaN or an empty name"
         return _parse_values("names", X.astype(object), table, gaps, pads, _OR_ENCODE)
-    _check_no_missing_names(gaps)
+    _refuse_gaps(gaps, "names of items")
     return _parse_values("names", X.astype(object), table)
 
 
@@ -430,14 +413,13 @@ def _missing_names(X: np.ndarray, table: Any) -> np.ndarray:
     return np.array([v in gaps for v in X.ravel().tolist()], dtype=bool).reshape(X.shape)
 
 
-def _check_no_missing_names(gaps: np.ndarray) -> None:
-    """Raise ValueError where a name is missing."""
+def _refuse_gaps(gaps: np.ndarray, what: str) -> None:
+    """Raise ValueError where a text or name is missing."""
     n, remedy = gaps.sum(), _OR_ENCODE if gaps.ndim == 2 else ""
     refuse_rows(
         gaps.reshape(len(gaps), -1).any(axis=1),
-        f"X of shape {gaps.shape} holds names of items, of which {n} {'is' if n == 1 else 'are'} "
-        "missing (None, NaN or an empty text), first in row {row}. Leave out every row that lacks "
-        f"a name{remedy}.",
+        f"X of shape {gaps.shape} holds {what}, of which {n} {'is' if n == 1 else 'are'} missing "
+        f"(None, NaN or an empty text), first in row {{row}}. Leave out such rows{remedy}.",
     )
 
 
@@ -465,8 +447,7 @@ def check_X(X: Any, table: ItemTable | None, new_names: bool = False) -> ParsedX
         remedy = "" if table is None else " Positions in the table are integers: X.astype(int)."
         raise ValueError(
             f"X may be {FORMS}; got {form}. Reshape your data: X.reshape(1, -1) is one item, "
-            "X.reshape(-1, 1) are items of one feature, X.reshape(1, 2, -1) is one duel."
-            f"{remedy}"
+            f"X.reshape(-1, 1) are items of one feature, X.reshape(1, 2, -1) is one duel.{remedy}"
         )
     return parsed
 
@@ -483,8 +464,7 @@ def check_items(items: Any) -> ItemTable | None:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
                 "items= must be an ItemTable or finite numbers of shape (n_items, n_features): "
-                f"{str(error).rstrip('.')}. For items without features pass "
-                "ItemTable.from_names(names)."
+                f"{str(error).rstrip('.')}. Without features pass ItemTable.from_names(names)."
             ) from error
     if items.X is None:
         frame = items.frame
@@ -883,7 +863,7 @@ def read_queried_rows(parsed: ParsedX, reader: Reader) -> Array:
         If they are not of the form of those of the fit.
     """
     rows = parsed.rows
-    _check_queried(rows, reader)
+    _check_queried(rows)
     check_same_columns(None, parsed.names, rows.shape[1], reader)
     place, ids = reader.id_column, None
     if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
@@ -980,8 +960,7 @@ def check_names_continue(before: ItemTable | None, table: ItemTable | None) -> N
     if len(table) < n or table.names[:n].tolist() != before.names.tolist():
         raise ValueError(
             f"The {len(table)} names of items= do not begin with the {n} of the answers so far. "
-            "Give the same table, or one with further names at its end: "
-            "ItemTable.from_names([*old.names, *new_names])."
+            "Give further names at their end: ItemTable.from_names([*old.names, *new_names])."
         )
 
 
@@ -1007,23 +986,17 @@ def _check_shape(rows, pairs):
         )
 
 
-def _check_queried(rows, reader):
+def _check_queried(rows):
     """Raise unless what a posterior is asked about has two dimensions."""
     if hasattr(rows, "tocsr"):
         check_array(rows, dtype=None)  # says why not
-    n_dimensions = len(rows.shape)
-    if n_dimensions == 2:
-        return
-    remedy = ". For a single item use X.reshape(1, -1)."
-    if n_dimensions == 3:
-        remedy = f", {rows.shape}, as duels and sets have. Pass the items themselves, one a row."
-    else:
-        _array_numbers(rows)  # words are no features
-        if reader.table is not None:
-            remedy += " In one dimension, names or integer positions in the table of items."
-    raise ValueError(
-        f"Items must be an array of shape (n, n_features), got {n_dimensions} dimensions{remedy}"
-    )
+    if len(rows.shape) != 2:
+        if len(rows.shape) < 2:
+            _array_numbers(rows)  # words are no features
+        raise ValueError(
+            f"Items must be an array of shape (n, n_features), got {rows.shape}. Pass the items "
+            "themselves, one a row, or names or positions of them where there is a table."
+        )
 
 
 def _feature_floats(rows, place, ids):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import warn
-from skpref.data._containers import exact_list, is_missing
+from skpref.data._containers import check_one_each, exact_list, is_missing
 from skpref.data._items import IdCodes, check_ids
 
 
@@ -34,14 +34,9 @@ def check_respondents(ids: Any, n: int, role: str) -> list:
         )
     if isinstance(ids, np.ndarray) and ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
-    if len(getattr(ids, "shape", (n,))) != 1:
-        raise ValueError(f"{role}s must have shape (n,), the id of each row of X; got {ids.shape}.")
+    shape = getattr(ids, "shape", (n,))
     listed = exact_list(ids)
-    if len(listed) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n} rows, {role}s "
-            f"{len(listed)} ids. Give the id of the {role} of each row."
-        )
+    check_one_each(shape if len(shape) != 1 else (len(listed),), n, f"ids in {role}s")
     check_ids(listed, f"{role}s")
     return listed
 
@@ -97,7 +92,6 @@ class Respondents(IdCodes):
         asked = next((name for name in ids if not is_missing(name) and str(name) in written), None)
         if asked is not None:
             warn(
-                f"None of these {self._role}s was fitted, so that all are predicted as unknown "
-                f"{self._role}s; but {written[str(asked)]!r} was, and {asked!r} is not the same. "
-                "Give ids of the type that fit was given."
+                f"None of these {self._role}s was fitted; but {written[str(asked)]!r} was, and "
+                f"{asked!r} is not the same. Give ids of the type that fit was given."
             )

@@ -25,6 +25,7 @@ from skpref.data._containers import (
     is_blank,
     is_frame,
     is_missing,
+    object_array,
 )
 from skpref.data._csv import Coded, CsvColumns, split_columns
 
@@ -293,9 +294,8 @@ def refuse_rounded(cells: Iterable, name: Any) -> None:
     for cell in cells:
         if isinstance(cell, float) and abs(cell) >= ROUNDED_FROM:
             raise ValueError(
-                f"Column {name!r} holds {cell!r}, a float beyond 2^53, where floats are rounded "
-                "integers and two ids may be one. Give integers that allow gaps (pandas: read with "
-                'dtype "Int64"), or texts.'
+                f"Column {name!r} holds {cell!r}, a float beyond 2^53, which may be two ids. Give "
+                'integers that allow gaps (pandas: read with dtype "Int64"), or texts.'
             )
 
 
@@ -529,8 +529,7 @@ def _fill_rows(block: list, width: int, path: Path, rows: Any) -> list:
         if any(cell.strip() for cell in row[width:]):
             raise ValueError(
                 f"A row of {path.name!r}, at or before line {rows.line_num}, has {len(row)} cells, "
-                f"where the header has {width}: {row[:3]}, … Texts with separators in them need "
-                "quotes."
+                f"where the header has {width}: {row[:3]}, … Quote texts with separators in them."
             )
     return full
 
@@ -544,7 +543,7 @@ def _type_column(column: Coded, name: str) -> Coded:
     pairs = list(zip(column.values, plain, strict=True))
     typed = iter(_type_texts([text for text, p in pairs if p not in _EMPTY and p != head]))
     values = [None if p in _EMPTY else text if p == head else next(typed) for text, p in pairs]
-    codes, values = encode_column(np.fromiter(values, dtype=object, count=len(values)), name)
+    codes, values = encode_column(object_array(values), name)
     return Coded(np.append(codes, -1)[column.codes], values)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import Array
-from skpref.data._containers import beyond_doubles, exact_array, is_missing, refuse_rows
+from skpref.data._containers import beyond_doubles, exact_array, is_missing, one_each, refuse_rows
 from skpref.data._sets import first_item_places, number_members
 
 # What times are: numbers in a unit of the user's, dates without a time zone, instants with one.
@@ -55,18 +55,11 @@ class AnswerTimes(NamedTuple):
             If they are neither numbers nor dates, mixed, missing, infinite, or not so many.
         """
         kind, values = _parse_times(time)
-        if values.ndim == 0:
-            values = np.full(n, values)
-        if values.shape != (n,):
-            every = f"one for each of the {n} {what}, or a single time for all of them"
-            remedy = "a single time" if what == "time" else every
-            raise ValueError(f"got time of shape {values.shape}; give {remedy}.")
-        numbers = values.astype(np.float64) if values.dtype.kind == "O" else values
+        values = one_each(values, n, "times", what)
         refuse_rows(
-            ~np.isfinite(numbers),  # NaT too
+            ~np.isfinite(values.astype(np.float64) if values.dtype.kind == "O" else values),  # NaT
             f"time is missing or infinite (NaN, NaT, None) in {{count}} of {n} places, first in "
-            "row {row}. Leave these rows out of X, y and all that goes with them, or give them a "
-            "time.",
+            "row {row}. Leave these rows out, or give them a time.",
         )
         if kind != _NUMBERS:
             values = values.astype("datetime64[us]").astype(np.int64)

@@ -22,6 +22,7 @@ from skpref.data._metadata import (
     AnswerMetadata,
     check_largest_weight,
     check_some_weight,
+    refuse_together,
 )
 from skpref.data._prompts import prompt_columns
 from skpref.data._ranks import check_ranks, check_real
@@ -98,16 +99,7 @@ def check_training(
         With times the rows of the items have them as their last column.
     """
     keywords = {} if keywords is None else keywords
-    _check_timed(estimator, "time" in keywords, before)
-    by_order = getattr(estimator, "order_drift", None) is not None
-    if before is not None and before.by_order != by_order:
-        kinds = ("with", "without") if by_order else ("without", "with")
-        raise ValueError(
-            f"got answers {kinds[0]} order_drift= after answers {kinds[1]}. Set order_drift as it "
-            "was, or fit anew."
-        )
-    if by_order:
-        _check_order_drift(estimator, keywords)
+    _check_moving_parts(estimator, keywords, before)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
         table, new_names = None if before is None else before.table, True
@@ -137,7 +129,6 @@ def _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood):
         rows, sets = rows_by_order(rows, sets, metadata.order)
     group_column = None
     if metadata.prompt is not None:
-        _check_prompts(metadata, before)
         prompts = Respondents(metadata.prompt, "prompt")
         reader = replace(reader, prompts=prompts)
         beside = prompt_columns(prompts.rows, rows, sets, metadata.weight)
@@ -165,50 +156,34 @@ def _distinguishes_order(estimator, likelihood, judges):
     return own or (likelihood is not None and likelihood.uses_order)
 
 
-def _check_timed(estimator: BaseEstimator, timed: bool, before: Reader | None) -> None:
-    """Raise ValueError unless all answers have times or none, as drift= and seasons= need them."""
-    if before is not None and (before.time is not None) != timed:
-        kinds = ("with", "without") if timed else ("without", "with")
-        raise ValueError(
-            f"got answers {kinds[0]} time= after answers {kinds[1]}. Give times of all answers, or "
-            "of none."
-        )
-    for name in ("drift", "seasons"):
-        value = getattr(estimator, name, None)
-        if not timed and value is not None:
-            raise ValueError(
-                f"{name}={value!r} needs to know when the answers were given: pass time= to "
-                f"fit, numbers or dates, one for each row of X. Without times leave {name}= out."
-            )
-
-
-def _check_order_drift(estimator: BaseEstimator, keywords: Mapping[str, Any]) -> None:
-    """Raise ValueError where an order effect that drifts lacks times, or has what it excludes."""
-    what = f"got order_drift={getattr(estimator, 'order_drift', None)!r}"
-    if "time" not in keywords:
-        raise ValueError(
-            f"{what} without time=. Pass time= to fit, one for each row of X, or leave "
-            "order_drift= out and give order_effect_bounds= for an effect that does not move."
-        )
-    if "judges" in keywords:
-        raise ValueError(
-            f"{what} with judges=; one of them is allowed, as an order effect that moves is of all "
-            "judges alike. Leave one of the two out."
-        )
-
-
-def _check_prompts(metadata: AnswerMetadata, before: Reader | None) -> None:
-    """Raise ValueError where effects of prompts meet times, or a stream of answers."""
-    if metadata.time is not None:
-        raise ValueError(
-            "got prompts= with time=; one of them is allowed, as effects of prompts do not move "
-            "through time. Leave one of the two out."
-        )
+def _check_moving_parts(
+    estimator: BaseEstimator, keywords: Mapping[str, Any], before: Reader | None
+) -> None:
+    """Raise ValueError unless what moves has times, and a stream goes on as it began."""
+    moving = {name: getattr(estimator, name, None) for name in ("drift", "seasons", "order_drift")}
+    by_order = moving["order_drift"] is not None
     if before is not None:
-        raise ValueError(
-            "got prompts= with further answers of a stream; they are allowed with all answers at "
-            "once. Fit all of them by fit."
-        )
+        if "prompts" in keywords:
+            raise ValueError(
+                "got prompts= with further answers of a stream; they are allowed with all answers "
+                "at once. Fit all of them by fit."
+            )
+        pieces = {"time": ("time" in keywords, before.time is not None)}
+        pieces["order_drift"] = by_order, before.by_order
+        for name, (now, past) in pieces.items():
+            if now != past:
+                which = ("without", "with")
+                raise ValueError(
+                    f"got answers {which[now]} {name}= after answers {which[past]}. Give {name}= "
+                    "as before, or fit anew."
+                )
+    for name, value in moving.items():
+        if value is not None and "time" not in keywords:
+            raise ValueError(
+                f"got {name}={value!r} without time=. Pass time= to fit, numbers or dates, one for "
+                f"each row of X, or leave {name}= out."
+            )
+    refuse_together({*keywords, "order_drift"} if by_order else keywords)
 
 
 def _axis_and_times(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array]:
@@ -226,9 +201,8 @@ def _read_items_of_answers(estimator, parsed, table, before, likelihood):
             warn_index_labels(parsed.table)
         if parsed.pairs is None:
             raise ValueError(
-                "Integer X with items= must have shape (n_duels, 2), pairs of positions in the "
-                "table (or of names, if it has any), or (n, k), sets of them; got shape "
-                f"{parsed.rows.shape}. Ratings of items in a table become duels by from_ratings."
+                "Integer X with items= must have shape (n_duels, 2) or (n, k), positions in the "
+                f"table; got {parsed.rows.shape}. Ratings of them become duels by from_ratings."
             )
         places = parsed.places()
         _refuse_self_duels(np.arange(len(parsed.table)), places)
@@ -292,9 +266,8 @@ def continue_training(estimator: BaseEstimator, training: Training, likelihood: 
     DuelScale.of(fitted.kinds).check_same(DuelScale.of(likelihood.kinds), likelihood)
     if likelihood.uses_order and not fitted.uses_order:
         raise ValueError(
-            "The answers so far were counted without regard to who was shown first, so that "
-            f"{likelihood!r} cannot learn an order effect from them. Set order_effect and its "
-            "bounds as they were, or fit anew."
+            "The answers so far were counted without regard to who was shown first, which "
+            f"{likelihood!r} asks. Set order_effect and its bounds as they were, or fit anew."
         )
     reader, fitted_reader = training.reader, estimator.posterior_.reader
     check_names_continue(fitted_reader.table, reader.table)
@@ -321,8 +294,7 @@ def _warn_names_as_features(parsed: ParsedX) -> None:
     if min(n_names) > 1 and len(np.unique(places)) == sum(n_names) < pairs.size:
         warn(
             f"X of shape {pairs.shape} reads as names of items, but no name stands in two of its "
-            "columns. If the columns are features of rated items, encode them, "
-            "Itemwise(OneHotEncoder()), before the model."
+            "columns. If these are features of rated items, put Itemwise(OneHotEncoder()) before."
         )
 
 
@@ -333,9 +305,8 @@ def warn_index_labels(table: ItemTable) -> None:
     if whole and labels != list(range(len(labels))):
         warn(
             f"Integer pairs are positions in items=, counted from 0, but the index of that frame "
-            f"holds other integers, such as {labels[:3]}. If the pairs are labels of that index, "
-            "build the duels by from_pairs(items, pairs); if they are positions, pass "
-            "items.reset_index(drop=True)."
+            f"holds other integers, such as {labels[:3]}. If the pairs are such labels, take "
+            "from_pairs(items, pairs); if positions, pass items.reset_index(drop=True)."
         )
 
 
@@ -377,9 +348,8 @@ def _warn_equal_features(rows, duels, likelihood):
     if equal.mean() > UNMENTIONED:
         warn(
             f"{equal.sum()} of {len(equal)} duels, first row {equal.argmax()} of X, are of two "
-            "items with equal features: nothing is learned of them. If one item meets itself "
-            "there, drop these rows; if two items do, give a feature or an id (id_column=) that "
-            "tells them apart."
+            "items with equal features: nothing is learned of them. Drop these rows, or give a "
+            "feature or an id (id_column=) that tells the two apart."
         )
 
 
@@ -397,9 +367,7 @@ def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
         mirrors = (met[:, 1:] == met[:, :-1]).any(axis=1)
     refuse_rows(
         mirrors,
-        "Row {row} of X sets an item against itself"
-        f"{' ({count} rows do)' if mirrors.sum() > 1 else ''}. Such an answer says nothing; drop "
-        "these rows of X and y.",
+        "Row {row} of X sets an item against itself ({count} such rows); drop these of X and y.",
     )
 
 
@@ -422,9 +390,8 @@ def _prepare_ratings(estimator, parsed, y, metadata, before, pooled):
     if metadata.qid is None and set(np.unique(y).tolist()) in ({0, 1}, {-1, 1}):
         warn(
             f"X of shape {X.shape} reads as rated items, of which each with the larger of the two "
-            "labels in y beats each with the smaller. If its rows are differences of the two "
-            "sides of duels, pass the duels instead: fit(np.stack([first, second], axis=1), y). "
-            "If they are items with two ratings, qid=np.zeros(len(y)) says so."
+            "labels in y beats each with the smaller. If its rows are duels, pass "
+            "fit(np.stack([first, second], axis=1), y); if not, say so by qid=np.zeros(len(y))."
         )
     if metadata.time is not None:
         axis, times = _axis_and_times(metadata.time, before)

@@ -248,8 +248,7 @@ def _choose_winner(names: ColumnNames, winner: Any, sides: tuple[int, int]) -> t
         if side in won:
             raise ValueError(
                 f"winner= is the column {names[side]!r}, which holds the {ever} competitor of each "
-                "vote, so that it would win all. Give the column that says who won; if the two are "
-                "of the winners and of the losers, name them 'winner' and 'loser', without winner=."
+                "vote. Give that of who won, or name the two 'winner' and 'loser', without winner=."
             )
     return won
 
@@ -351,9 +350,8 @@ def _find_difference(names: ColumnNames, name: str) -> Control:
         if first is not None and second is not None:
             return _make_difference(names, (first, second), name)
     raise ValueError(
-        f"There is no control {name!r}: no column has this name, none are '{name}_a' and "
-        f"'{name}_b', and it is no difference of two such as 'length_a-length_b'; there are "
-        f"{names}."
+        f"There is no control {name!r}; a column, '{name}_a' and '{name}_b', or a difference such "
+        f"as 'length_a-length_b' are allowed. There are {names}."
     )
 
 
@@ -376,8 +374,7 @@ def _check_both_sides(names: ColumnNames, position: int, pairs: list) -> None:
             if common != plain and its_pair is not None:
                 raise ValueError(
                     f"The control {names[position]!r} is of one side alone, {names[its_pair]!r} of "
-                    f"the other; give both by {common!r}, or the two columns. A single column "
-                    "must hold their difference."
+                    f"the other; give both by {common!r}, or the two columns."
                 )
 
 

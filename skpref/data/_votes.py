@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import warn
 from skpref.data._columns import list_side_words
-from skpref.data._containers import plain_name
+from skpref.data._containers import object_array, plain_name
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._metadata import UNMENTIONED
@@ -297,8 +297,7 @@ class _VoteReader:
             row = int(beyond.argmax())
             raise ValueError(
                 "Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); "
-                f"row {row} has {[float(each[row]) for each in columns]}, and {beyond.sum()} rows "
-                "are beyond."
+                f"row {row} has {[float(each[row]) for each in columns]} ({beyond.sum()} do so)."
             )
         if not soft and not np.isin(table[dropped.kept], (0.0, 1.0)).all():
             raise ValueError(
@@ -358,7 +357,7 @@ class _VoteReader:
             array = np.array(values)
             if array.tolist() == values:  # not of integers that it would round
                 return array[codes]
-        return np.fromiter([*values, None], dtype=object, count=len(values) + 1)[codes]
+        return object_array([*values, None])[codes]
 
     def _times_of(self, rows: np.ndarray) -> tuple[np.ndarray | None, str | None]:
         """Return the times of rows, NaN or NaT where there is none, and their kind.

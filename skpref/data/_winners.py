@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import check_number, warn
-from skpref.data._containers import TO_SPACES, is_blank, is_missing, plain_name
+from skpref.data._containers import TO_SPACES, check_one_each, is_blank, is_missing, plain_name
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
 from skpref.data._labels import LabelledDuels, attach_labels, attach_signed_labels
@@ -170,8 +170,7 @@ def read_labels(
 def _outcome_cells(outcomes: Any, n_duels: int) -> np.ndarray:
     """Return outcomes as an array, None for each if there are none; ValueError if too few."""
     cells = np.full(n_duels, None) if outcomes is None else column_or_1d(column_cells(outcomes))
-    if len(cells) != n_duels:
-        raise ValueError(f"got {len(cells)} outcomes for {n_duels} duels; give one for each.")
+    check_one_each(cells.shape, n_duels, "outcomes", "duels")
     return cells
 
 
@@ -430,8 +429,7 @@ def _rows_with_outcome(values: list, codes: np.ndarray, has_ties: bool) -> np.nd
         parts = [f"{rows.sum()} {reason}" for reason, rows in reasons.items() if rows.any()]
         warn(
             f"{dropped.sum()} of {len(values)} duels are left out, first in row "
-            f"{dropped.argmax()}: {'; '.join(parts)}. Leave them out of all that goes along with "
-            "the duels (sample_weight, judges, order, groups) as well."
+            f"{dropped.argmax()}: {'; '.join(parts)}. Drop them from judges, order and such too."
         )
     return np.flatnonzero(~dropped)
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref.data import balance_orientation
-from skpref.datasets._files import data_folder, find_all, read_verified_file
+from skpref.datasets._files import data_folder, find_all, read_text, read_verified_file
 
 _HOW = (
     "The package can neither contain nor download these files, because their terms are not "
@@ -25,23 +25,6 @@ _CHECKSUMS = {  # SHA-256 with line feeds as line ends
     "users2.csv": "9362dcf6e3de657ea828a546fb0c334d11f50536d9decc262ef77759d28ac1fb",
 }
 _BODIES = {1: "sedan", 2: "suv", 3: "hatchback"}
-
-_DESCR = """\
-Car preferences (E. Abbasnejad, S. Sanner, E. Bonilla, P. Poupart)
-==================================================================
-
-60 people on Amazon Mechanical Turk said which of two cars they prefer. Experiment 1: 10 cars, 2,675
-duels. Experiment 2: 20 cars, 2,206 duels. Cars have a body, a transmission, an engine capacity in
-litres, a fuel (hybrid or not), in experiment 2 also a layout. Questions that repeat an earlier one
-as a control are left out.
-
-The files give codes of education, age, gender and region without their meaning.
-Experiment 2 asks 8 people-and-pairs twice; 3 of these answers contradict each other.
-
-Terms: not stated. The package holds no copy.
-Citation: E. Abbasnejad, S. Sanner, E. V. Bonilla, P. Poupart, Learning Community-Based Preferences
-via Dirichlet Process Mixtures of Gaussian Processes, IJCAI 2013.
-"""
 
 
 def _read_columns(path, needed):
@@ -149,5 +132,5 @@ def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) 
         users=users[:, :4],
         user_feature_names=["education", "age", "gender", "region"],
         correct_controls=users[:, 4].astype(np.int64),
-        DESCR=_DESCR,
+        DESCR=read_text("about-cars.txt"),
     )

@@ -9,7 +9,13 @@ from scipy.io import arff
 from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
-from skpref.datasets._files import check_attempts, data_folder, find_file, read_verified_file
+from skpref.datasets._files import (
+    check_attempts,
+    data_folder,
+    find_file,
+    read_text,
+    read_verified_file,
+)
 
 
 class _Set(NamedTuple):
@@ -64,18 +70,6 @@ _REMEDY = (
     "Take the file of L. Torgo's collection (a copy: github.com/renatopp/arff-datasets, folder "
     "regression), or remove it to fetch the set from OpenML."
 )
-
-_DESCR = """\
-{name}: {about}.
-
-{n_items} items with {n_columns} attributes and a real target, a regression set of L. Torgo's
-collection. Chu and Ghahramani draw pairs of items and prefer the one with the larger target.
-Standardise the items first.
-
-Terms: not stated by the collection. The package holds no copy; files come from your data_home or
-from OpenML (https://www.openml.org).
-Citation: W. Chu and Z. Ghahramani, Preference learning with Gaussian processes, ICML 2005.
-"""
 
 
 def _encode_attribute(name, values, levels):
@@ -227,5 +221,5 @@ def fetch_chu_ghahramani(
         item_table=np.column_stack(columns),
         target=target,
         feature_names=[feature for part in names for feature in part],
-        DESCR=_DESCR.format(name=name, **facts._asdict()),
+        DESCR=read_text("about-chu-ghahramani.txt").format(name=name, **facts._asdict()),
     )

@@ -23,20 +23,6 @@ FOOTBALL = Source(
     checksums={_RESULTS: "100afa17b2258ffcc0e9ef9612e374c5349e2b9390ec450b72147d4643c42070"},
 )
 
-_DESCR = """\
-International football results, 1872 to 2026 (M. Jürisoo and contributors)
-=========================================================================
-
-49,520 full internationals of men between 337 teams, 11,258 of them draws, among them teams outside
-FIFA. Goals are those after extra time: a match decided by a penalty shoot-out is a draw. Teams bear
-their present name throughout (Ireland of 1882 is Northern Ireland, the Soviet Union is Russia).
-
-Origin: https://github.com/martj42/international_results, commit
-    65d212aac5deec5157071dcf6e9b05fce0223c84.
-Licence: CC0 1.0 Universal (CC0 1.0), https://creativecommons.org/publicdomain/zero/1.0/ .
-Citation: M. Jürisoo, International football results from 1872 to 2026.
-"""
-
 
 def _make_match_bunch(shown, goals, neutral, **others):
     """Return the Bunch of matches whose teams are ``shown``, home first."""
@@ -184,5 +170,5 @@ def fetch_football(
         tournament=kind,
         team_names=team_names.tolist(),
         tournament_names=tournament_names.tolist(),
-        DESCR=_DESCR,
+        DESCR=read_text("about-football.txt"),
     )

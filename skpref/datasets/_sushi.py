@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import check_choice
 from skpref.data import balance_orientation
-from skpref.datasets._files import Source, fetch_texts
+from skpref.datasets._files import Source, fetch_texts, read_text
 
 _ITEMS, _USERS = "sushi3.idata", "sushi3.udata"
 _ORDERS = {"a": "sushi3a.5000.10.order", "b": "sushi3b.5000.10.order"}
@@ -41,24 +41,6 @@ _REGIONS = (
 _CHILDHOOD, _RESIDENCE = ([f"{when}_{region}" for region in _REGIONS] for when in ("child", "now"))
 _USER_FEATURES = ["female", "age", "seconds", *_CHILDHOOD, "child_west", *_RESIDENCE]
 _USER_FEATURES += ["now_west", "moved"]
-_DESCR = """\
-SUSHI preference data (T. Kamishima), release of 2016
-=====================================================
-
-5,000 people in Japan each ranked ten kinds of sushi. Set A: the same ten for all. Set B: ten out of
-100, different for each. A ranking of ten makes 45 duels, 225,000 a set. Items have a style, two
-groups, four numbers; people have gender, age group, and where they grew up and live.
-
-Traps of the files, seen to here: the ten items of set A are not the first ten of the item table
-(they are rows 0, 1, 2, 3, 4, 6, 7, 8, 26, 29); the file's "heaviness/oiliness" has 0 for the
-heaviest, so it is called lightness.
-
-Terms: any research purpose; must not be redistributed without the author's permission. Therefore
-the package holds no copy and downloads it for you.
-Origin: https://www.kamishima.net/sushi/
-Citation: T. Kamishima, Nantonac Collaborative Filtering: Recommendation Based on Order Responses,
-KDD 2003, 583-588.
-"""
 
 
 def _one_hot(codes, n_levels):
@@ -206,5 +188,5 @@ def fetch_sushi(
         users=user_table[rows],
         user_feature_names=list(_USER_FEATURES),
         user_ids=user_ids[rows],
-        DESCR=_DESCR,
+        DESCR=read_text("about-sushi.txt"),
     )

@@ -3,7 +3,6 @@
 import csv
 import re
 from collections.abc import Sequence
-from operator import itemgetter
 from os import PathLike
 
 import numpy as np
@@ -44,27 +43,6 @@ _COLUMNS = (
     *("surface", "tourney_name", "winner_name", "loser_name", "score"),
 )
 
-_DESCR = """\
-Men's singles, 1968 to 2024 (J. Sackmann / Tennis Abstract)
-===========================================================
-
-912,634 matches between 28,509 players: the main draws of the tour (194,000, from 1968), challengers
-and qualifying rounds (222,000, from 1978), satellites and futures (497,000, from 1991).
-
-The only date is the first day of the tournament, in most cases a Monday, also for a tournament of
-two weeks. So all matches of a tournament bear one date; within a date they are sorted by round, and
-then by level, tournament and number in the file. Walkovers, which nobody played, are left out, as
-are seven matches of a player against himself. Matches that ended by retirement are kept.
-
-Terms: Creative Commons Attribution-NonCommercial-ShareAlike 4.0 (CC BY-NC-SA 4.0),
-    https://creativecommons.org/licenses/by-nc-sa/4.0/ . Non-commercial use only, attribution
-    required. Therefore the package holds no copy and downloads it for you.
-Origin: https://github.com/JeffSackmann/tennis_atp, commit
-    5b6263dc487b4fa4fa35326764bc9b0215042a42.
-Citation: J. Sackmann, Tennis databases, files, and algorithms, Tennis Abstract,
-    http://www.tennisabstract.com/ .
-"""
-
 
 def _count_games(score):
     """Return the games that winner and loser of a match won, tie-breaks aside."""
@@ -74,33 +52,42 @@ def _count_games(score):
 
 def _read_matches(text, level):
     """Return the matches of a file as tuples that sort into the order of play."""
-    rows = csv.reader(text.splitlines())
-    header = next(rows)
-    pick = itemgetter(*(header.index(column) for column in _COLUMNS))
     matches = []
-    for row in rows:
-        date, rounds, identifier, number, winner, loser, surface, title, won, lost, score = pick(
-            row
+    for row in csv.DictReader(text.splitlines()):
+        date, rounds, identifier, number, winner, loser, surface, title, won, lost, score = (
+            row[column] for column in _COLUMNS
         )
         if "W/O" in score or winner == loser:
             continue
-        matches.append(
-            (
-                f"{date[:4]}-{date[4:6]}-{date[6:]}",
-                _ROUNDS.index(rounds),
-                level,
-                identifier,
-                int(number),
-                int(winner),
-                int(loser),
-                _SURFACES.index(surface),
-                title,
-                won,
-                lost,
-                *_count_games(score),
-            )
-        )
+        day, place = f"{date[:4]}-{date[4:6]}-{date[6:]}", _ROUNDS.index(rounds)
+        in_order = day, place, level, identifier, int(number)
+        players = int(winner), int(loser), won, lost
+        matches.append((*in_order, *players, _SURFACES.index(surface), title, *_count_games(score)))
     return matches
+
+
+def _season_files(
+    levels: str | Sequence[str], first_season: int, last_season: int
+) -> dict[str, int]:
+    """Return the level of each file of some seasons; ValueError if there is none."""
+    level_names = [levels] if isinstance(levels, str) else list(levels)
+    for name in level_names:
+        check_choice("levels", name, _LEVELS)
+    span = {"low": 1968, "high": _LAST_SEASON, "integer": True}
+    check_number("first_season", first_season, **span)
+    check_number("last_season", last_season, **span)
+    files = {
+        f"{stem}_{season}.csv": level
+        for level, (stem, first) in enumerate(_LEVELS.values())
+        if list(_LEVELS)[level] in level_names
+        for season in range(max(first, first_season), last_season + 1)
+    }
+    if not files:
+        raise ValueError(
+            f"levels={level_names} have no season from {first_season} to {last_season}: give at "
+            "least one level, and seasons from 1968 (main), 1978 (challenger) or 1991 (futures) on."
+        )
+    return files
 
 
 def fetch_atp_matches(
@@ -190,23 +177,7 @@ def fetch_atp_matches(
     >>> tennis.X.shape  # doctest: +SKIP
     (3056, 2)
     """
-    level_names = [levels] if isinstance(levels, str) else list(levels)
-    for name in level_names:
-        check_choice("levels", name, _LEVELS)
-    span = {"low": 1968, "high": _LAST_SEASON, "integer": True}
-    check_number("first_season", first_season, **span)
-    check_number("last_season", last_season, **span)
-    files = {
-        f"{stem}_{season}.csv": level
-        for level, (stem, first) in enumerate(_LEVELS.values())
-        if list(_LEVELS)[level] in level_names
-        for season in range(max(first, first_season), last_season + 1)
-    }
-    if not files:
-        raise ValueError(
-            f"levels={level_names} have no season from {first_season} to {last_season}: give at "
-            "least one level, and seasons from 1968 (main), 1978 (challenger) or 1991 (futures) on."
-        )
+    files = _season_files(levels, first_season, last_season)
     texts = fetch_texts(
         TENNIS,
         list(files),
@@ -217,7 +188,7 @@ def fetch_atp_matches(
     )
     matches = [match for name, text in texts.items() for match in _read_matches(text, files[name])]
     matches.sort(key=lambda match: match[:5])
-    date, rounds, level, identifier, _, winner, loser, surface, title, won, lost, *games = (
+    date, rounds, level, identifier, _, winner, loser, won, lost, surface, title, *games = (
         list(column) for column in zip(*matches, strict=True)
     )
     player_ids, shown = np.unique([winner, loser], return_inverse=True)
@@ -243,5 +214,5 @@ def fetch_atp_matches(
         surface_names=list(_SURFACES),
         tournament_ids=tournament_ids.tolist(),
         tournament_names=[titles[k] for k in tournament_ids.tolist()],
-        DESCR=_DESCR,
+        DESCR=read_text("about-tennis.txt"),
     )

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from sklearn.utils import Bunch
 
 from skpref._utils import Array, PrintableBunch, check_choice, check_number
-from skpref.data import table_frame
+from skpref.data import object_array, table_frame
 from skpref.fitting import UNITS, Inspected, hyperparameter_spread, unit_of_answers
 from skpref.likelihoods import JudgeReliability, Likelihood
 
@@ -106,8 +106,7 @@ def answer_effects(
         np.where(linear, end, np.exp(np.where(linear, 0.0, end)))
         for end in (centre - half, centre + half)
     ]
-    names = np.empty(len(places), dtype=object)
-    names[:] = [likelihood.free[place] for place in places]
+    names = object_array([likelihood.free[place] for place in places])
     columns = {"names": names, "value": value, "lower": ends[0], "upper": ends[1]}
     frame = table_frame(columns, range(len(places)))
     return PrintableBunch(**columns, frame=frame, unit=unit, level=level)

@@ -351,8 +351,16 @@ def _contenders_of_ids(subject: Inspected, items: Any, at: Any) -> Contenders:
     if at is None and (has_items or len(ids) == len(rows)):
         return _contenders_of_rows(subject, subject.ids(rows) if answered else names, rows)
     first.sort()
+    names = None if names is None or not has_items else names[first]
     columns = Columns(subject, rows, items is not None)
-    held, base = columns.held_values(at), rows[first]
+    return _averaged_contenders(subject, columns, rows[first], names, at)
+
+
+def _averaged_contenders(
+    subject: Inspected, columns: Columns, base: Array, names: NDArray[Any] | None, at: Any
+) -> Contenders:
+    """Return ids to compare, at the values of ``at``, and averages over the other columns."""
+    held = columns.held_values(at)
     columns.set_own_values(base, columns.mixed.keys() - held.keys())
     free = columns.varying - held.keys()
     held |= {j: columns.mean(j) for j in free - columns.categories}
@@ -361,7 +369,7 @@ def _contenders_of_ids(subject: Inspected, items: Any, at: Any) -> Contenders:
     every, shares = _expand_categories(columns, base, open_)
     held_values: dict[Any, Any] = dict.fromkeys(map(columns.label, sorted([*held, *open_])))
     held_values |= {columns.label(j): columns.users(j, value) for j, value in held.items()}
-    names = subject.ids(base) if not has_items or names is None else names[first]
+    names = subject.ids(base) if names is None else names
     return Contenders(subject, _name_array(names, len(base)), every, shares, held_values, columns)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,8 +10,8 @@ from scipy.stats import kendalltau
 from sklearn.utils import Bunch
 
 from skpref._utils import NEGLIGIBLE, Array, PrintableBunch, check_choice, check_number
-from skpref.data import table_frame
-from skpref.fitting import UNITS, Averaged, mixed, positive
+from skpref.data import object_array, table_frame
+from skpref.fitting import UNITS, Averaged, Inspected, mixed, positive
 from skpref.inspection._contenders import Columns, Contenders, contenders, evenly_spaced
 from skpref.kernels import kernel_values
 
@@ -107,42 +107,20 @@ def control_effects(
     ranked = contenders(model, votes, user, {} if at is None else at)
     subject = ranked.subject
     columns = ranked.columns or Columns(subject)
-    places = [
-        place
-        for place in sorted(columns.measured - columns.categories)
-        if np.ptp(subject.training[:, place]) > 0.0
-    ]
-    if not places:
-        raise ValueError(
-            f"There is no control: the kernel {subject.posterior.kernel} measures no column beside "
-            "the ids that differs between what was shown. Give it a linear term, as "
-            "skpref.kernels.leaderboard_kernel does."
-        )
+    places = _varying_controls(subject, columns)
     over = subject.over_hyperparameters(average)
-    slopes = [
-        _average_slope(ranked, over, unit, place, columns.spread(place), level).rescaled(
-            columns.unit(place)
-        )
-        for place in places
-    ]
+    slopes = [_average_slope(ranked, columns, over, unit, place, level) for place in places]
     # A column that is an id's own is not held in the board, and cannot be let go.
     ids = ranked.rows[:, 0, subject.id_place]
     own = {
         place: columns.by_id(place, ids) for place in places if columns.label(place) in ranked.held
     }
-    moves = [
-        _compare_orders(ranked, {place: own[place]}) if place in own else _UNMOVED
-        for place in places
-    ]
-    together = _compare_orders(ranked, own) if own else _UNMOVED
+    moves = [_compare_orders(ranked, {j: own[j] for j in own if j == place}) for place in places]
+    together = _compare_orders(ranked, own)
     values = {
-        "names": _object_array([columns.label(place) for place in places]),
-        **{
-            name: np.array([getattr(each, name) for each in slopes])
-            for name in _ControlSlope._fields
-        },
-        "tau": np.array([each.tau for each in moves]),
-        "moved": np.array([each.moved for each in moves]),
+        "names": object_array([columns.label(place) for place in places]),
+        **dict(zip(_ControlSlope._fields, map(np.array, zip(*slopes, strict=True)), strict=True)),
+        **dict(zip(_OrderChanges._fields, map(np.array, zip(*moves, strict=True)), strict=True)),
     }
     return PrintableBunch(
         **values,
@@ -155,6 +133,19 @@ def control_effects(
     )
 
 
+def _varying_controls(subject: Inspected, columns: Columns) -> list[int]:
+    """Return the columns that are controls and vary; ValueError if none is."""
+    controls = sorted(columns.measured - columns.categories)
+    places = [place for place in controls if np.ptp(subject.training[:, place]) > 0.0]
+    if not places:
+        raise ValueError(
+            f"There is no control: the kernel {subject.posterior.kernel} measures no column beside "
+            "the ids that differs between what was shown. Give it a linear term, as "
+            "skpref.kernels.leaderboard_kernel does."
+        )
+    return places
+
+
 class _ControlSlope(NamedTuple):
     slope: float
     lower: float
@@ -163,20 +154,12 @@ class _ControlSlope(NamedTuple):
     spread: float
     linear: bool
 
-    def rescaled(self, unit: float) -> Self:
-        """Return the slope in another unit of the column."""
-        return self._replace(
-            slope=self.slope / unit,
-            lower=self.lower / unit,
-            upper=self.upper / unit,
-            spread=self.spread * unit,
-        )
-
 
 def _average_slope(
-    ranked: Contenders, over: Averaged, unit: str, place: int, spread: float, level: float
+    ranked: Contenders, columns: Columns, over: Averaged, unit: str, place: int, level: float
 ) -> _ControlSlope:
     """Return the slope of the utility in one column, over a deviation about where it is held."""
+    spread, scale = columns.spread(place), columns.unit(place)
     n, m, d = ranked.rows.shape
     rows = ranked.rows.reshape(n * m, d)
     weight = np.tile(ranked.shares, n) / n
@@ -197,8 +180,8 @@ def _average_slope(
         slopes.append((means / (step * length), np.sqrt(variance) / (step * length)))
         above += share * float(positive(means, variance)[0])
     slope = mixed(over.weights, slopes, level)
-    ends = float(slope.mean[0]), float(slope.lower[0]), float(slope.upper[0])
-    return _ControlSlope(*ends, above, spread, linear)
+    mean, lower, upper = (float(end[0]) / scale for end in (slope.mean, slope.lower, slope.upper))
+    return _ControlSlope(mean, lower, upper, above, spread * scale, linear)
 
 
 def _shifted_rows(rows: Array, place: int, by: float) -> Array:
@@ -225,15 +208,14 @@ class _OrderChanges(NamedTuple):
     moved: float
 
 
-# Of columns that are not held.
-_UNMOVED = _OrderChanges(np.nan, np.nan)
-
-
 def _compare_orders(ranked: Contenders, own: dict[int, Array]) -> _OrderChanges:
     """Return how the order of ids changes where each has its own values of some columns.
 
     Within components: the mean of their rank correlations, by their pairs, and the most places.
+    NaN where ``own`` is empty.
     """
+    if not own:
+        return _OrderChanges(np.nan, np.nan)
     free = ranked.rows.copy()
     for place, values in own.items():
         free[:, :, place] = values[:, None]
@@ -251,10 +233,3 @@ def _compare_orders(ranked: Contenders, own: dict[int, Array]) -> _OrderChanges:
         return _OrderChanges(np.nan, 0)
     tau = float(np.average([each.tau for each in moves], weights=weights))
     return _OrderChanges(tau, max(each.moved for each in moves))
-
-
-def _object_array(labels: list) -> Any:
-    """Return labels of any types as an array of objects."""
-    named = np.empty(len(labels), dtype=object)
-    named[:] = labels
-    return named

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_array
 
 from skpref._utils import Array, PrintableBunch, check_number, warn
-from skpref.data import table_frame
+from skpref.data import check_one_each, table_frame
 from skpref.fitting import estimator_of, last_step
 from skpref.gp import mixed_choice_proba, mixed_sums
 from skpref.inspection._contenders import evenly_spaced
@@ -237,19 +237,8 @@ def willingness_to_pay(
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     posterior = _check_one_utility(model)
-    values = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
-    rows = values.reshape(-1, values.shape[-1])
+    names, code, rows = _read_rows_of_groups(X, groups)
     _check_column("price", price, rows)
-    names, code = _read_groups(groups, len(values))
-    code = np.repeat(code, len(rows) // len(values))
-    complete = ~np.isnan(rows).any(axis=1)
-    rows, code = rows[complete], code[complete]
-    empty = np.bincount(code, minlength=len(names)) == 0
-    if empty.any():
-        raise ValueError(
-            f"got no row without NaN of {names[empty].tolist()[0]!r}; one or more are allowed. "
-            "Give X rows of it, or leave it out."
-        )
     if columns is None:
         columns = [k for k in range(rows.shape[1]) if k != price]
     for column in columns:
@@ -267,17 +256,11 @@ def willingness_to_pay(
         matters = np.append(means[0, :-1] != 0.0, True)
         at, means = at[matters], means[:, matters]
         covariances = covariances[:, matters][:, :, matters]
-    z = norm.ppf(0.5 + 0.5 * level)
-    value, low, high = (np.empty((len(names), len(at) - 1)) for _ in range(3))
-    for k, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
-        for c in range(len(at) - 1):
-            pair = [c, -1]
-            value[k, c] = -mean[c] / mean[-1]
-            low[k, c], high[k, c] = _ratio_interval(mean[pair], covariance[np.ix_(pair, pair)], z)
+    value, low, high = _ratio_intervals(means, covariances, level)
     if np.any(np.isinf(low)):
         warn(
-            f"The answers leave open whether utility falls with the price, column {price}, so that "
-            "intervals have no ends. Give more answers in which prices differ, or a lower level."
+            f"The answers leave open whether utility falls with the price, column {price}: "
+            "intervals have no ends. Give more answers in which prices differ."
         )
     table = {
         "group": np.repeat(names, len(at) - 1),
@@ -290,16 +273,31 @@ def willingness_to_pay(
     return PrintableBunch(group=names, column=at[:-1], value=value, low=low, high=high, frame=frame)
 
 
-def _read_groups(groups: ArrayLike | None, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the names of groups, and the number of that of each of n rows."""
-    labels = np.full(n, "all") if groups is None else np.asarray(groups)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"got groups of shape {labels.shape}; shape ({n},) is allowed, as X has as many rows. "
-            "Give one a row."
-        )
+def _read_rows_of_groups(
+    X: ArrayLike, groups: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
+    """Return the names of groups, and the rows without NaN after the number of the group of each.
+
+    Raises
+    ------
+    ValueError
+        For groups of another length, or of which no row is left.
+    """
+    values = check_array(X, dtype=np.float64, allow_nd=True, ensure_all_finite="allow-nan")
+    labels = np.full(len(values), "all") if groups is None else np.asarray(groups)
+    check_one_each(labels.shape, len(values), "groups")
     names, code = np.unique(labels, return_inverse=True)
-    return names, code.reshape(-1)
+    rows = values.reshape(-1, values.shape[-1])
+    code = np.repeat(code.reshape(-1), len(rows) // len(values))
+    complete = ~np.isnan(rows).any(axis=1)
+    rows, code = rows[complete], code[complete]
+    empty = np.bincount(code, minlength=len(names)) == 0
+    if empty.any():
+        raise ValueError(
+            f"got no row without NaN of {names[empty].tolist()[0]!r}; one or more are allowed. "
+            "Give X rows of it, or leave it out."
+        )
+    return names, code, rows
 
 
 def _check_one_utility(model: Any) -> Any:
@@ -444,8 +442,21 @@ def _mean_slopes(
     return mean / spread, covariance / np.multiply.outer(spread, spread)
 
 
-def _ratio_interval(mean: Array, covariance: Array, z: float) -> tuple[float, float]:
+def _ratio_intervals(means: Array, covariances: Array, level: float) -> tuple[Array, Array, Array]:
+    """Return minus the ratio of each mean of a row to the last, with its Fieller interval."""
+    value = -means[:, :-1] / means[:, -1:]
+    low, high = np.empty_like(value), np.empty_like(value)
+    for k, c in np.ndindex(value.shape):
+        pair = [c, -1]
+        low[k, c], high[k, c] = _ratio_interval(
+            means[k, pair], covariances[k][np.ix_(pair, pair)], level
+        )
+    return value, low, high
+
+
+def _ratio_interval(mean: Array, covariance: Array, level: float) -> tuple[float, float]:
     """Return the ends of Fieller's interval of minus the ratio of two Gaussians."""
+    z = norm.ppf(0.5 + 0.5 * level)
     square = mean[1] ** 2 - z**2 * covariance[1, 1]
     if square <= 0.0:
         return -np.inf, np.inf

@@ -211,17 +211,10 @@ or votes, default=None
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
-    check_choice("groups", groups, GROUPS)
     ranked = contenders(model, items, user, at, time)
     posterior = ranked.subject.posterior
-    if groups == "these" and posterior.reader.prompts is None:
-        raise ValueError(
-            "got groups='these' with a model that was fitted without prompts; groups='new' is "
-            "allowed. Pass prompts= to fit, or leave groups= out."
-        )
-    length = unit_length(posterior, unit)
-    over = ranked.subject.over_hyperparameters(average)
-    over = replace(over, in_groups=groups == "these")
+    _check_groups(groups, posterior)
+    over = replace(ranked.subject.over_hyperparameters(average), in_groups=groups == "these")
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     component = ranked.components()
     n_components = int(component.max()) + 1
@@ -229,37 +222,53 @@ or votes, default=None
     places = _rank_places(ranked.draws(over, unit, n_draws, random_state), component, level)
     order = np.lexsort((-relative.mean, component))
     columns = {
-        "names": ranked.names[order],
-        "utility": relative.mean[order],
-        "lower": relative.lower[order],
-        "upper": relative.upper[order],
-        "probability_best": places.best[order],
-        "rank_lower": places.lower[order],
-        "rank_upper": places.upper[order],
+        "names": ranked.names,
+        "component": component,
+        "utility": relative.mean,
+        "lower": relative.lower,
+        "upper": relative.upper,
+        **places._asdict(),
     }
-    last = estimator_of(model)
-    judges = getattr(last.steps[-1][1] if hasattr(last, "steps") else last, "judges_", None)
-    of_groups = {"component": component[order]}
-    if n_components > 1:
-        columns = {"names": columns["names"], **of_groups, **columns}
+    columns = {name: column[order] for name, column in columns.items()}
+    shown = columns if n_components > 1 else {k: columns[k] for k in columns if k != "component"}
+    first_group = order[component[order] == component[order[0]]]
     return _Board(
-        **{**of_groups, **columns},
+        **columns,
         n_components=n_components,
         position=order,
-        frame=table_frame(columns, range(1, len(order) + 1), name="rank"),
+        frame=table_frame(shown, range(1, len(order) + 1), name="rank"),
         level=level,
         unit=unit,
-        unit_length=length,
+        unit_length=unit_length(posterior, unit),
         noise_deviation=noise_deviation(posterior),
         n_hyperparameters=over.n_hyperparameters,
-        readings=np.ones(1) if judges is None else judges.weights,
-        about_judges=readings_in_words(judges),
-        about_prompts=_prompts_in_words(over),
-        about_circles=_circles_in_words(ranked.subject, level),
-        has_prompts=posterior.reader.prompts is not None,
-        lead=_lead_of_first(ranked, mixture, order[component[order] == component[order[0]]], level),
+        **_notes_on_model(model, ranked, over, level),
+        lead=_lead_of_first(ranked, mixture, first_group, level),
         held=ranked.held,
     )
+
+
+def _notes_on_model(model: Any, ranked: Contenders, over: Averaged, level: float) -> dict[str, Any]:
+    """Return what a board says of judges, prompts and circles."""
+    last = estimator_of(model)
+    judges = getattr(last.steps[-1][1] if hasattr(last, "steps") else last, "judges_", None)
+    return {
+        "readings": np.ones(1) if judges is None else judges.weights,
+        "about_judges": readings_in_words(judges),
+        "about_prompts": _prompts_in_words(over),
+        "about_circles": _circles_in_words(ranked.subject, level),
+        "has_prompts": ranked.subject.posterior.reader.prompts is not None,
+    }
+
+
+def _check_groups(groups: str, posterior: Any) -> None:
+    """Raise ValueError unless the board can be of such groups."""
+    check_choice("groups", groups, GROUPS)
+    if groups == "these" and posterior.reader.prompts is None:
+        raise ValueError(
+            "got groups='these' with a model that was fitted without prompts; groups='new' is "
+            "allowed. Pass prompts= to fit, or leave groups= out."
+        )
 
 
 class _Board(Bunch):
@@ -679,9 +688,9 @@ def win_rates(
 class _Places(NamedTuple):
     """Probability of being best, and interval of the rank, each of shape (n,)."""
 
-    best: Array
-    lower: NDArray[np.intp]
-    upper: NDArray[np.intp]
+    probability_best: Array
+    rank_lower: NDArray[np.intp]
+    rank_upper: NDArray[np.intp]
 
 
 def _rank_places(

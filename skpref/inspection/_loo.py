@@ -338,8 +338,8 @@ def compare(models: Mapping[str, Any] | Sequence[Any], by: str | ArrayLike | Non
     every = [each if isinstance(each, LeaveOneOut) else loo(each, by) for each in named.values()]
     first = every[0]
     for name, each in zip(named, every, strict=True):
-        same = np.array_equal(each.size, first.size) and np.array_equal(each.weight, first.weight)
-        if not (same and np.array_equal(_or_empty(each.groups), _or_empty(first.groups))):
+        parts = "size", "weight", "groups"
+        if not all(_equal(getattr(each, part), getattr(first, part)) for part in parts):
             raise ValueError(
                 f"got models of different answers or groups: {name!r} has {each.size.sum():g} "
                 f"answers in {len(each.size)} parts, the first {first.size.sum():g} in "
@@ -347,20 +347,20 @@ def compare(models: Mapping[str, Any] | Sequence[Any], by: str | ArrayLike | Non
             )
     order = np.argsort([-each.sum for each in every], kind="stable")
     best = every[order[0]]
-    off = [every[k].pointwise - best.pointwise for k in order]
-    columns = {
-        "sum": np.array([every[k].sum for k in order]),
-        "se": np.array([every[k].se for k in order]),
-        "difference": np.array([first.weight @ each for each in off]),
-        "difference_se": np.array([_standard_error(each, first.weight) for each in off]),
-    }
+    rows = []
+    for k in order:
+        off = every[k].pointwise - best.pointwise
+        differences = first.weight @ off, _standard_error(off, first.weight)
+        rows.append((every[k].sum, every[k].se, *differences))
+    heads = "sum", "se", "difference", "difference_se"
+    columns = dict(zip(heads, np.array(rows).T, strict=True))
     names = [list(named)[k] for k in order]
     return PrintableBunch(names=names, **columns, frame=table_frame(columns, names))
 
 
-def _or_empty(groups):
-    """Return groups, or an empty list for None."""
-    return [] if groups is None else groups
+def _equal(array, second_array):
+    """Return whether two arrays are equal, or None both."""
+    return np.array_equal(*([] if each is None else each for each in (array, second_array)))
 
 
 def loo_scorer(by: str | ArrayLike | None = None) -> "_LooScorer":

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skpref._utils import BLOCK, NEGLIGIBLE, Array, PrintableBunch, check_choice, leading_axes
-from skpref.data import ParsedX, table_frame
+from skpref.data import ParsedX, object_array, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
 
@@ -82,12 +82,7 @@ def user_tastes(
     True
     """
     check_choice("unit", unit, tuple(UNITS))
-    last = last_step(model)
-    if not len(getattr(last, "users_", ())) or not hasattr(last.posterior_, "of"):
-        raise ValueError(
-            f"{type(last).__name__} has one utility for all. Tastes are of a "
-            "CollaborativePreferenceRegressor that was fitted with users=."
-        )
+    last = _check_several_users(last_step(model))
     who = last.users_ if users is None else _user_array(users)
     ranked = contenders(model, items, user=who[0], at=at)
     n, _, width = ranked.rows.shape
@@ -128,21 +123,22 @@ def user_tastes(
     )
 
 
+def _check_several_users(last: Any) -> Any:
+    """Return an estimator; ValueError unless it was fitted to several users."""
+    if not len(getattr(last, "users_", ())) or not hasattr(last.posterior_, "of"):
+        raise ValueError(
+            f"{type(last).__name__} has one utility for all. Tastes are of a "
+            "CollaborativePreferenceRegressor that was fitted with users=."
+        )
+    return last
+
+
 def _user_array(users: Any) -> NDArray[Any]:
     """Return users as an array of objects; ValueError if there are none."""
     listed = users.tolist() if hasattr(users, "tolist") else list(users)
     if not listed:
         raise ValueError("users is empty; name one at least, or leave it out for all.")
-    user_ids = np.empty(len(listed), dtype=object)
-    user_ids[:] = listed
-    return user_ids
-
-
-def _repeat_user(user: Any, n: int) -> NDArray[Any]:
-    """Return an array of n times one user."""
-    user_ids = np.empty(n, dtype=object)
-    user_ids[:] = [user] * n
-    return user_ids
+    return object_array(listed)
 
 
 def _user_means(last: Any, who: NDArray[Any], rows: Array) -> Array:
@@ -151,7 +147,7 @@ def _user_means(last: Any, who: NDArray[Any], rows: Array) -> Array:
     means = []
     for begin in range(0, len(who), step):
         some = who[begin : begin + step]
-        asked = np.concatenate([_repeat_user(user, len(rows)) for user in some])
+        asked = np.repeat(some, len(rows))
         posterior = last.posterior_for(asked)
         every = posterior.mean(ParsedX("items", np.tile(rows, (len(some), 1))))
         means.append(every.reshape(len(some), len(rows)))
@@ -160,5 +156,5 @@ def _user_means(last: Any, who: NDArray[Any], rows: Array) -> Array:
 
 def _projection_covariance(last: Any, user: Any, rows: Array, project: Array) -> Array:
     """Return the posterior covariance of projections of a user's utilities of rows."""
-    posterior = last.posterior_for(_repeat_user(user, len(rows)))
+    posterior = last.posterior_for(object_array([user] * len(rows)))
     return project @ posterior.cov(ParsedX("items", rows)) @ project.T

@@ -132,48 +132,47 @@ def trajectories(
     check_choice("unit", unit, tuple(UNITS))
     votes = items if isinstance(items, Mapping) and "item_table" in items else None
     board = contenders(model, votes, at=at)
-    axis = board.subject.posterior.reader.time
-    if axis is None:
-        raise ValueError(
-            "Trajectories are of utilities that change: fit the model with time= (and drift=). A "
-            "model without times has a leaderboard."
-        )
+    axis = _time_axis(board)
     asked = _relative_times(axis, times)
     best = items is None or votes is not None
-    if best:
-        chosen = board.take(np.argsort(-board.means(), kind="stable")[:top])
-    else:
-        chosen = contenders(model, _item_list(items), at=at)
+    by_mean = np.argsort(-board.means(), kind="stable")[:top]
+    chosen = board.take(by_mean) if best else contenders(model, _item_list(items), at=at)
     reference = board if relative is None else contenders(model, _item_list(relative), at=at)
     over = chosen.subject.over_hyperparameters(average)
     component, groups = _item_components(chosen, reference)
     beside = component[:, None] == groups
     rows, weights = _difference_weights(chosen, reference, beside)
     n_components = len(np.unique(np.append(component, groups)))
-    is_joined = beside.sum(axis=1) > (1 if n_components > 1 and relative is None else 0)
+    is_joined = beside.sum(axis=1) > (n_components > 1 and relative is None)
     mean, lower, upper = _summarise_at_times(over, rows, weights, asked, unit, level)
     mean[~is_joined], lower[~is_joined], upper[~is_joined] = 0.0, -np.inf, np.inf
+    last_mean = mean[:, np.argmax(asked)]
+    order = np.argsort(-last_mean, kind="stable") if best else np.arange(len(chosen))
     met = chosen.subject.answer_times(chosen.rows[:, 0])
-    names, answered = chosen.names, [axis.times(part) for part in met]
-    if best:
-        order = np.argsort(-mean[:, np.argmax(asked)], kind="stable")
-        names, mean, lower, upper, component = (
-            part[order] for part in (names, mean, lower, upper, component)
-        )
-        answered = [answered[k] for k in order]
     return _Trajectories.of(
         board.subject.posterior,
-        (names, axis.times(asked), mean, lower, upper),
+        (chosen.names[order], axis.times(asked), mean[order], lower[order], upper[order]),
         unit,
         level,
-        component=component,
+        component=component[order],
         n_components=n_components,
-        answered=answered,
+        answered=[axis.times(met[k]) for k in order],
         reference=None if relative is None else reference.names,
         n_items=len(reference),
         n_hyperparameters=over.n_hyperparameters,
         held=chosen.held,
     )
+
+
+def _time_axis(board: Contenders) -> Any:
+    """Return the axis of the times of a fit; ValueError if it had none."""
+    axis = board.subject.posterior.reader.time
+    if axis is None:
+        raise ValueError(
+            "Trajectories are of utilities that change: fit the model with time= (and drift=). A "
+            "model without times has a leaderboard."
+        )
+    return axis
 
 
 def order_trajectory(

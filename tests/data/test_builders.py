@@ -256,7 +256,7 @@ def test_pairs_to_predict_stay_as_they_are():
 
 def test_who_won_is_said_or_a_warning_says_how_it_is_read():
     frame = pd.DataFrame({"a": ["u", "v", "w"], "b": ["v", "w", "u"]})
-    with pytest.warns(UserWarning, match="outcome=True if it is; outcome=False leaves pairs"):
+    with pytest.warns(UserWarning, match="outcome=True if it is, or outcome=False for pairs"):
         X, y = from_columns(frame, [], [], ids=("a", "b"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -185,7 +185,7 @@ def test_alternating_keeps_names_and_ids():
         (ITEMS, [[0, 1, 2], [3, -1, -1]], {}, r"Row 1 has 1 item\(s\)"),
         (ITEMS, [[0, 1, 2], [-1, -1, -1]], {}, r"Row 1 has 0 item\(s\)"),
         (ITEMS, PAIRS, {"id_column": "name"}, "no column 'name' of ids"),
-        (ITEMS.to_numpy(), PAIRS, {"id_column": 0}, "no column 0 of ids; an array has no names"),
+        (ITEMS.to_numpy(), PAIRS, {"id_column": 0}, "no column 0 of ids; got"),
     ],
 )
 def test_it_refuses(items, pairs, options, match):

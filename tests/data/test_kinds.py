@@ -45,7 +45,7 @@ def test_kinds_that_a_likelihood_does_not_take():
 @pytest.mark.parametrize("came", ["y=None", "ranks"])
 def test_what_says_who_won_alone_does_not_do_with_grades(came):
     DuelScale(ties=True).check_grades_stated(came)
-    with pytest.raises(ValueError, match=rf"by what grade .*\[-2, -1, 1, 2\]; got {came}"):
+    with pytest.raises(ValueError, match=rf"grade of each duel.*\[-2, -1, 1, 2\]; got {came}"):
         DuelScale(levels=2).check_grades_stated(came)
 
 

@@ -109,7 +109,7 @@ def test_what_is_left_out_is_counted_once():
 @pytest.mark.parametrize(
     ("frame", "options", "match"),
     [
-        (LONG, {"ranker": "judge", "item": "wine"}, "all three names of columns"),
+        (LONG, {"ranker": "judge", "item": "wine"}, "Give all three"),
         ([["red", "port"]], COLUMNS, "list with ranker='judge'"),
         (LONG, {**COLUMNS, "rank": "zz"}, r"no column \['zz'\]"),
         (LONG.assign(wine=[None, *LONG["wine"][1:]]), COLUMNS, "missing in row 0"),

@@ -39,10 +39,10 @@ def test_groups_are_numbers_and_ids_stay():
         ({"judges": ["a", "b", "a"]}, None, "judges= are of duels"),
         ({"judges": ["a", "b", "a"]}, 3, "sets of up to 3 items"),
         ({"order": -1}, 3, "of sets it is 1 or 0"),
-        ({"judges": ["a", "b"]}, 2, "X has 3 rows, judges 2 ids"),
+        ({"judges": ["a", "b"]}, 2, "got 2 ids in judges for 3 rows"),
         ({"users": "abc"}, 2, "users must be a sequence of ids"),
-        ({"time": [1, 2]}, None, "one for each of the 3 items"),
-        ({"time": [1, 2]}, 2, "one for each of the 3 answers"),
+        ({"time": [1, 2]}, None, "got 2 times for 3 items"),
+        ({"time": [1, 2]}, 2, "got 2 times for 3 answers"),
     ],
 )
 def test_what_does_not_go_with_such_an_x_is_refused(keywords, k, match):

@@ -236,7 +236,7 @@ def test_a_hostile_csv(tmp_path):
     [
         (b"", "no header"),
         (b"model_a,model_b,winner\n", "no row"),
-        (b"model_a,model_b,winner\nant,bee,a,and, more\n", "line 2, has 5 cells.*need quotes"),
+        (b"model_a,model_b,winner\nant,bee,a,and, more\n", "line 2, has 5 cells.*Quote texts"),
         ("model_a,model_b,winner\nämter,bee,a\n".encode("latin-1"), "not in UTF-8"),
         (b'model_a,model_b,winner\nant,bee,"a', None),
         (b"model_a,model_b,winner,winner\nant,bee,a,b\n", "2 columns are named 'winner'"),
@@ -299,7 +299,10 @@ def test_other_sources_are_refused(tmp_path):
         ({"alike": "yes"}, "alike must be one of 'apart', 'merge'"),
         ({"encoding": "utf-8"}, "encoding= is that of a CSV or JSON file; got dict"),
         # Columns that say something else of a vote.
-        ({"winner": "model_a"}, "holds the first competitor of each vote.*name them 'winner' and"),
+        (
+            {"winner": "model_a"},
+            "holds the first competitor.*name the two 'winner' and",
+        ),
         ({"winner": "model_b"}, "holds the second competitor"),
         ({"winner": ("p", "p")}, r"columns of winner= are \['p', 'p'\]; give each outcome its own"),
         ({"winner": ("model_a", "p")}, "holds the first competitor"),

@@ -119,8 +119,8 @@ def test_sampled_engines_take_whole_weights_alone(inference, data):
 @pytest.mark.parametrize(
     ("weight", "match"),
     [
-        (np.ones(59), "sample_weight has length 59, but X has 60 rows"),
-        (np.ones((60, 2)), r"must be 1D array or scalar: sample_weight has shape \(60, 2\)"),
+        (np.ones(59), "got 59 values of sample_weight for 60 rows"),
+        (np.ones((60, 2)), r"sample_weight of shape \(60, 2\) for 60 rows"),
         (np.full(60, -1.0), "finite numbers of at least 0, got -1.0"),
         (np.full(60, np.nan), "finite numbers of at least 0, got nan"),
         (np.full(60, 1e300), r"at most 1e\+12 times; got 1e\+300 .*Divide all weights"),
