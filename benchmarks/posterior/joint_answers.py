@@ -3,15 +3,16 @@
     python benchmarks/posterior/joint_answers.py [--problems 20] [--learned 10] [--draws 1000000]
 
 One choice among 3 to 9 items, one ranking of 3 to 5, the best of a line of 9 or 25 points (under an
-RBF kernel of lengthscale 0.5 and noise of variance 0.01 an item), and five duels under a linear
-kernel of two to five features. The truth is by draws of the noisy utilities that say what was
-answered, of a fixed seed; of duels by weighted draws. Of every engine: deviations of differences
-between the best item and the others over the true ones, and errors of the log evidence. Then the
-noise that is learned from 50 answers, the kernel given: its median over some data sets.
+RBF kernel of lengthscale 0.5 and noise of variance 0.01 an item), and five or 16 duels under a
+linear kernel of two to five features. The truth is by draws of the noisy utilities that say what
+was answered, of a fixed seed; of duels by weighted draws. Of every engine: deviations of
+differences between the best item and the others over the true ones, and errors of the log evidence.
+Then the noise that is learned from 50 answers, the kernel given: its median over some data sets.
 """
 
 import argparse
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -69,12 +70,12 @@ def single(kind, k, seed, n_draws):
     return kernel, items[None], rank[None], items[best], items[others], true, np.log(kept.mean())
 
 
-def few_duels(d, seed, n_draws):
-    """The same of five duels under a linear kernel; differences are those of new pairs."""
+def few_duels(d, n, seed, n_draws):
+    """The same of n duels under a linear kernel; differences are those of new pairs."""
     rng, kernel = np.random.default_rng((seed, d)), DotProduct(1e-3)
-    X = rng.normal(size=(5, 2, d))
+    X = rng.normal(size=(n, 2, d))
     weights = rng.standard_normal(d)
-    gap = (X[:, 0] - X[:, 1]) @ weights + np.sqrt(2.0 * NOISE) * rng.standard_normal(5)
+    gap = (X[:, 0] - X[:, 1]) @ weights + np.sqrt(2.0 * NOISE) * rng.standard_normal(n)
     draws = rng.standard_normal((n_draws, d))
     sides = np.where(gap > 0.0, 1.0, -1.0)
     chance = ndtr(sides * (draws @ (X[:, 0] - X[:, 1]).T) / np.sqrt(2.0 * NOISE)).prod(axis=1)
@@ -130,9 +131,9 @@ def main():
     for kind, k in cases:
         problems = [single(kind, k, seed, options.draws) for seed in seeds]
         rows += [{"answer": f"{kind} {k}", **row} for row in measured(problems)]
-    for d in (2, 3, 5):
-        problems = [few_duels(d, seed, options.draws) for seed in seeds]
-        rows += [{"answer": f"5 duels, linear {d}", **row} for row in measured(problems)]
+    for d, n in product((2, 3, 5), (5, 16)):
+        problems = [few_duels(d, n, seed, options.draws) for seed in seeds]
+        rows += [{"answer": f"{n} duels, linear {d}", **row} for row in measured(problems)]
     report(rows, options.results / "joint_answers.csv")
     if options.learned:
         sets = [("choice", 3), ("choice", 5), ("choice", 9), ("line", 9)]
