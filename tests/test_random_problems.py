@@ -227,7 +227,7 @@ def test_judges_who_contradict_each_other_are_near_the_truth(judges, seed):
 def test_what_each_judge_would_say_is_near_the_truth(judges, seed):
     """Where the mean of reliability in its place is off by .054 to .079."""
     problem = judges.draw_problem(seed)
-    truth = judges.integrate(problem)
+    truth = judges.integrate(problem, n=2**14, n_effective=2000.0)
     values = judges.fit_engine(problem, "ep")
     for name in judges.QUANTITIES:
         assert_allclose(values[name], getattr(truth, name), atol=0.035, err_msg=name)

@@ -353,7 +353,7 @@ def test_decisions_and_scores_are_of_the_prompts_too(kind):
     X = np.tile(NAMES[:size], (40, 1))
     prompt = np.repeat([0, 1], 20)
     y = (prompt == 0).astype(int) if kind == "duels" else np.where(prompt == 0, 0, 2)
-    fitted = PairwisePreferenceRegressor().fit(X, y, prompts=prompt)
+    fitted = PairwisePreferenceRegressor(optimizer=None).fit(X, y, prompts=prompt)
     proba = fitted.predict_proba(X, prompts=prompt)
     decision = fitted.decision_function(X, prompts=prompt)
     if kind == "duels":

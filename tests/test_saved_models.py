@@ -315,7 +315,7 @@ def test_what_has_no_name_is_refused(params, message):
 
 def test_odd_ids_and_unfitted_models_are_refused():
     judged = PairwisePreferenceRegressor(**saved_support.FIXED)
-    judged.fit(X[:4], Y[:4], judges=[Id(), Id(), Id(), Id()])
+    judged.fit(X[:4], Y[:4], judges=[Id()] * 4)
     with pytest.raises(ValueError, match=r"judges_\..*is a Id.*texts, numbers"):
         judged.to_arrays()
     with pytest.raises(NotFittedError):

@@ -317,11 +317,14 @@ def test_probabilities_of_a_judge_are_averages_over_reliability(several):
     ):
         raw = replace(part, reader=Reader(6))
         used = judges.marginals.weights[2] > 0.0
-        points = (each[2, used] for each in (judges.marginals.points, judges.marginals.weights))
-        for r, share in zip(*points, strict=True):
-            tail = np.tile([2.0, r, 0.0, 1.0], (4, 1))
-            mean, variance = raw.margin(*(np.hstack([some[:, k], tail]) for k in (0, 1)))
-            truth += weight * share * ndtr(mean / np.sqrt(1.0 + variance))
+        points, shares = (
+            each[2, used] for each in (judges.marginals.points, judges.marginals.weights)
+        )
+        tail = np.tile([2.0, 0.0, 0.0, 1.0], (4 * len(points), 1))
+        tail[:, 1] = np.repeat(points, 4)
+        rows = (np.hstack([np.tile(some[:, k], (len(points), 1)), tail]) for k in (0, 1))
+        mean, variance = raw.margin(*rows)
+        truth += weight * shares @ ndtr(mean / np.sqrt(1.0 + variance)).reshape(-1, 4)
     assert_allclose(model.predict_proba(some, judges=["j2"] * 4)[:, 1], truth, atol=2e-3)
     seen = model.decision_function(some, judges=["j2"] * 4)
     assert np.array_equal(seen > 0.0, truth > 0.5)

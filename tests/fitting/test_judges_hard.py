@@ -1,6 +1,7 @@
 """Judges in hard cases: many answers each, as many adversarial as reliable, few inducing points."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -53,16 +54,20 @@ def test_adversarial_answers_may_leave_a_law_no_chance(few, options):
     assert reliability[5] == pytest.approx(1.0, abs=0.01) if options else reliability[5] < 0.1
 
 
-def test_who_answers_at_random_is_not_adversarial(few):
-    judges = held().fit(*few[2:4], judges=few[4]).judges_
+@pytest.fixture(scope="module")
+def of_few(few):
+    return held(inference="ep").fit(*few[2:4], judges=few[4]).judges_
+
+
+def test_who_answers_at_random_is_not_adversarial(of_few):
+    judges = of_few
     assert judges.probability_random[4] + judges.probability_adversarial[4] < 1.0
 
 
-def test_few_inducing_points_do_not_make_random_judges_reliable(few):
+def test_few_inducing_points_do_not_make_random_judges_reliable(few, of_few):
     items, utility, X, y, judge = few
-    truth = held(inference="ep").fit(X, y, judges=judge).judges_.reliability
     model = held(inference=SVI(5)).fit(X, y, judges=judge)
-    assert_allclose(model.judges_.reliability, truth, atol=0.3)
+    assert_allclose(model.judges_.reliability, of_few.reliability, atol=0.3)
     assert np.corrcoef(model.predict(items), utility)[0, 1] > 0.9
 
 
@@ -92,16 +97,22 @@ def exact(apart):
     return reliable("ep", apart)
 
 
+@pytest.fixture(scope="module")
+def by_points(apart):
+    """Return the model of so many inducing points, fitted once."""
+    return cache(lambda points: reliable(SVI(points), apart))
+
+
 @pytest.mark.parametrize("points", [40, 80, 160], ids=["few", "as many as answers", "all"])
-def test_duels_that_share_no_item_may_be_judged(points, apart, exact):
-    found = reliable(SVI(points), apart)
+def test_duels_that_share_no_item_may_be_judged(points, apart, exact, by_points):
+    found = by_points(points)
     assert_allclose(found.judges_.reliability, exact.judges_.reliability, atol=0.03)
     assert_allclose(found.predict_proba(apart[0]), exact.predict_proba(apart[0]), atol=0.03)
 
 
-def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(apart):
+def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(by_points):
     """As many points as answers: its arrays have the length that factors of the answers have."""
-    fitted = reliable(SVI(80), apart)
+    fitted = by_points(80)
     likelihood = JudgeReliability(fitted.likelihood_, fitted.judges_.reliability)
     model = replace(fitted._model, likelihood=likelihood)
     found = model.evaluate(fitted.comparisons_)

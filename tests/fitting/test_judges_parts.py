@@ -81,12 +81,12 @@ def test_own_order_effects_are_averaged_over(ordered):
             each[:, 1] = -2.0
         of_any = judges.law.marginals(), raw, other, unknown
         for reliability, posterior, (first, second), truth in (own, of_any):
-            row = reliability.points[0], reliability.weights[0]
-            for r, share in zip(*row, strict=True):
-                for each in (first, second):
-                    each[:, 2] = r
-                mean, variance = posterior.margin(first, second)
-                truth += weight * share * norm.cdf(mean / np.sqrt(scale**2 + variance))
+            points, shares = reliability.points[0], reliability.weights[0]
+            first, second = (np.tile(side, (len(points), 1)) for side in (first, second))
+            first[:, 2] = second[:, 2] = np.repeat(points, 4)
+            mean, variance = posterior.margin(first, second)
+            won = norm.cdf(mean / np.sqrt(scale**2 + variance))
+            truth += weight * shares @ won.reshape(-1, 4)
     for truth, ids in ((known, [0] * 4), (unknown, ["new"] * 4)):
         assert_allclose(model.predict_proba(some, judges=ids)[:, 1], truth, atol=3e-3)
 
@@ -238,17 +238,19 @@ def test_no_fixed_point_is_found_twice(monkeypatch, judging):
     assert found[-1] == (tuple(theta), False)
 
 
-def test_turns_that_do_not_end_warn(monkeypatch):
+def test_turns_that_do_not_end_warn(monkeypatch, judging):
+    model, _, comparisons = judging
     for name, value in (
         ("_TURNS", 2),
-        ("_RELIABILITY_TOL", 0.0),
+        ("_STEPS", 3),
+        ("_RELIABILITY_TOL", 1e-9),
         ("_THETA_TOL", 0.0),
         ("_NOT_CONVERGED", 0.0),
     ):
         monkeypatch.setattr(_judging, name, value)
-    case = Case("ep", judges="some", shape="repeated", learning="learned")
+    respondents = Respondents(["a", "b"], "judge")
     with pytest.warns(ConvergenceWarning, match=r"by turns, 2 times.*Give more answers of each"):
-        fitted(case)
+        _judging.fit_judged(comparisons, model, JudgePrior(), respondents, search=Search())
 
 
 def test_shards_know_the_judges(monkeypatch):

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -117,14 +118,20 @@ def sampled(X, y, judge, noise, n_judges, n=400_000):
     return (kind == 1) @ weight, weight @ (utility["a"] > utility["c"]), says @ weight
 
 
-@pytest.mark.parametrize("engine", ["ep", "laplace", "svi", HMC(draws=1000)])
-@pytest.mark.parametrize("counts", [(6, -3), (3, 3, -3)])
-def test_few_judges_are_as_importance_sampling_has_them(engine, counts):
+@cache
+def few_answers(counts):
+    """Answers of judges who count so many, the wrong way round if negative, and the truth."""
     X, y, judge = [], [], []
     for j, count in enumerate(counts):
         X += [TRIPLE[k % 3] for k in range(abs(count))]
         y, judge = y + [int(count > 0)] * abs(count), judge + [j] * abs(count)
-    adversarial, better, says = sampled(X, y, judge, 0.1, len(counts))
+    return X, y, judge, sampled(X, y, judge, 0.1, len(counts))
+
+
+@pytest.mark.parametrize("engine", ["ep", "laplace", "svi", HMC(draws=1000)])
+@pytest.mark.parametrize("counts", [(6, -3), (3, 3, -3)])
+def test_few_judges_are_as_importance_sampling_has_them(engine, counts):
+    X, y, judge, (adversarial, better, says) = few_answers(counts)
     model = fitted(X, y, judge, inference=engine, random_state=0)
     atol = 0.05 if engine == "laplace" else 0.02
     assert_allclose(model.judges_.probability_adversarial, adversarial, atol=atol)
