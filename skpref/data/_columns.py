@@ -99,8 +99,7 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     stating = [name for name, is_new in begins.items() if is_new.sum() > 1]
     if not stating:
         raise ValueError(
-            f"None of the {len(rows_of)} rankings tells two items apart: each has one item with a "
-            "rank, or all of its ranks are equal."
+            f"None of the {len(rows_of)} rankings tells two items apart; give ranks that differ."
         )
     n_silent = len(rows_of) - len(stating)
     silent = f"{n_silent} rankings that tell no two items apart (one item, or all tied)"
@@ -295,7 +294,7 @@ def _metadata_of_kept(labels, turned, order, time):
     if order is not None:
         signs = order[labels.rows]
         yield np.where(turned, -signs, signs)
-    elif labels.outcomes is not None and turned.any():
+    elif labels.stated and turned.any():
         warn(
             "One side won all duels, so that every second one is turned round, and with it who was "
             "shown first (or played at home). Say who was by order=, such as "
@@ -312,8 +311,7 @@ def _as_frame(table):
     is_mapping = isinstance(table, Mapping)
     if not is_mapping and not is_frame(table):
         raise ValueError(
-            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}. "
-            "Read a file by pandas.read_csv(path)."
+            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
         )
     if find_spec("pandas") is None:
         raise ImportError(
@@ -336,8 +334,7 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
         )
     if len(first) != len(second) or not (first or ids):
         raise ValueError(
-            f"got {len(first)} columns for the first item and {len(second)} for the second; "
-            "give the same features of both."
+            f"got {len(first)} columns for the first item, {len(second)} for the second; give both."
         )
     return first, second, None if ids is None else tuple(ids)
 

@@ -37,10 +37,7 @@ def check_real(values: Any, name: str) -> None:
     """Raise ValueError for complex numbers."""
     dtype = np.asarray(values).dtype
     if dtype.kind == "c":
-        raise ValueError(
-            f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
-            f"{name}.real."
-        )
+        raise ValueError(f"Complex data not supported: {name} has dtype {dtype}. Pass {name}.real.")
 
 
 def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:

@@ -106,8 +106,7 @@ class TimeAxis:
         """
         if times.kind != self.kind:
             raise ValueError(
-                f"time holds {times.kind}, but the model was fitted on {self.kind}. Give times of "
-                "the same kind."
+                f"time holds {times.kind}, but the model was fitted on {self.kind}. Give the same."
             )
         return _subtract_origin(
             times, self.origin if self.kind == _NUMBERS else np.int64(self.origin)
