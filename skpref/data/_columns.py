@@ -311,7 +311,8 @@ def _as_frame(table):
     is_mapping = isinstance(table, Mapping)
     if not is_mapping and not is_frame(table):
         raise ValueError(
-            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}."
+            f"from_columns needs a DataFrame or a dict of columns; got {type(table).__name__}. "
+            "Read a file by pandas.read_csv(path)."
         )
     if find_spec("pandas") is None:
         raise ImportError(
@@ -334,7 +335,8 @@ def _check_sides(first: Any, second: Any, ids: Any) -> tuple[list, list, tuple |
         )
     if len(first) != len(second) or not (first or ids):
         raise ValueError(
-            f"got {len(first)} columns for the first item, {len(second)} for the second; give both."
+            f"got {len(first)} columns for the first item and {len(second)} for the second; "
+            "give the same features of both."
         )
     return first, second, None if ids is None else tuple(ids)
 

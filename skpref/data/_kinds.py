@@ -136,7 +136,8 @@ class DuelScale(NamedTuple):
             allowed = "{1, 0}" if self.levels == 1 else f"±1 to ±{self.levels}"
             raise ValueError(
                 f"Outcomes of duels must be in {allowed}, got {label or 'a tie'}. To learn from "
-                f"{missing.what}, give {missing.parameter}, such as {missing.example}."
+                f"{missing.what}, give {missing.parameter}, such as {missing.example}"
+                f"{', or skip the duel' * (label == 0)}."
             )
 
     def check_grades_stated(self, answer_form: str) -> None:
@@ -155,8 +156,9 @@ class DuelScale(NamedTuple):
             tie = "0: a tie" if self.ties else f"for ties, 0, give {_TIES.parameter} too"
             labels = ", ".join(map(str, self.labels.tolist()))
             signs = f"above 0: the first won; below 0: the second; {tie}"
-            given = f"{self.levels - 1} {_GRADES.parameter}" if self.levels > 1 else _TIES.parameter
-            allowed = f"{{{labels}}} with {given} ({signs})"
+            grades = f"{self.levels - 1} {_GRADES.parameter}"
+            parameter = grades if self.levels > 1 else _TIES.parameter
+            allowed = f"{{{labels}}} with {parameter} ({signs})"
         more, numeric = "", y.dtype.kind in "iuf"
         if self == PLAIN and numeric and np.isin(y, (-1, 0, 1)).all():
             more = f" If 0 is a tie, give {_TIES.parameter}, such as {_TIES.example}."

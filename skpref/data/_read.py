@@ -266,7 +266,7 @@ def _read_array(source: _UnreadX) -> ParsedX:
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
         return ParsedX("items", rows, number_consecutively(len(X), n_shown))
-    check_sizes(absent)
+    check_sizes((~absent).sum(axis=1))
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 

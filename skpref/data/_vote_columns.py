@@ -283,7 +283,8 @@ def _check_same_layout(controls: list[Control], options: VoteOptions) -> None:
     follows_own = OWN_ANSWER in like.controls and OWN_ANSWER not in labels
     if follows_own and options.judge is None:
         raise ValueError(
-            f"got no judge= for votes that follow those with the control {OWN_ANSWER!r}; name it."
+            f"got no judge= for votes that follow those with the control {OWN_ANSWER!r}; name the "
+            "column of the judges, which tells it."
         )
     if [*labels, *[OWN_ANSWER] * follows_own] != like.controls:
         raise ValueError(
