@@ -254,7 +254,7 @@ def test_pieces_of_a_stream_keep_the_first_origin_and_move_now():
         model.partial_fit(NAMES[PAIRS], Y)
     with pytest.raises(ValueError, match="got answers with time= after answers without"):
         by_hand.partial_fit(rows(PAIRS, TIME), Y, time=TIME)
-    with pytest.raises(ValueError, match=r"fitted on numbers. Give the same"):
+    with pytest.raises(ValueError, match=r"fitted on numbers. Give times of the same kind"):
         model.partial_fit(NAMES[PAIRS], Y, time=pd.Timestamp("2024-01-01"))
 
 

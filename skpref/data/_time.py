@@ -106,7 +106,8 @@ class TimeAxis:
         """
         if times.kind != self.kind:
             raise ValueError(
-                f"time holds {times.kind}, but the model was fitted on {self.kind}. Give the same."
+                f"time holds {times.kind}, but the model was fitted on {self.kind}. Give times of "
+                "the same kind."
             )
         return _subtract_origin(
             times, self.origin if self.kind == _NUMBERS else np.int64(self.origin)
