@@ -399,9 +399,9 @@ class VoteDesk:
     def _check_outcome(self, outcome: Any, n_items: int) -> Any:
         """Return an outcome that is allowed; ValueError for others."""
         if n_items == 2 and self.form.size == 2:
-            for each in self._choices:
-                if type(outcome) is type(each["outcome"]) and outcome == each["outcome"]:
-                    return outcome
+            choices = [repr(each["outcome"]) for each in self._choices]
+            if repr(outcome) in choices:  # by repr: true is not 1
+                return outcome
         elif n_items == 2 and outcome in (0, 1):
             return {"chosen": 1 - int(outcome)}
         elif isinstance(outcome, dict) and outcome.keys() == WAYS[self.form.answer].example.keys():

@@ -166,24 +166,7 @@ def _read_table(
     path: Path, text: str | None, competitor: str | None, prompt: str | None
 ) -> ItemSource:
     """Return the rows of a table as texts; ValueError for columns that are not there."""
-    table = open_table(path)
-    if text is None:
-        raise ValueError(
-            f"got the table {path} without --text; its columns are {_column_list(table.names)}. "
-            "Name the one that holds the texts, such as --text response."
-        )
-    columns = {"--text": text, "--competitor": competitor, "--prompt": prompt}
-    values = {}
-    for option, name in columns.items():
-        if name is None:
-            continue
-        if name not in table.names:
-            raise ValueError(
-                f"got {option} {name}; the columns of {path} are {_column_list(table.names)}. "
-                "Name one of these."
-            )
-        (coded,), _ = table.read([table.names.index(name)], [])
-        values[option] = [None if k < 0 else str(coded.values[k]) for k in coded.codes.tolist()]
+    values = _read_columns(path, {"--text": text, "--competitor": competitor, "--prompt": prompt})
     rows = list(zip(*values.values(), strict=True))
     whole = [k for k, row in enumerate(rows) if None not in row]
     notes = [f"Left out {len(rows) - len(whole)} rows without a value."] * (len(whole) < len(rows))
@@ -201,6 +184,28 @@ def _read_table(
         )
     boards = "prompt" if prompt and not competitor else "one"
     return ItemSource(items, path.resolve(), notes, boards)
+
+
+def _read_columns(path: Path, columns: dict[str, str | None]) -> dict[str, list[str | None]]:
+    """Return the values of the columns that options name, by option, checked."""
+    table = open_table(path)
+    if columns["--text"] is None:
+        raise ValueError(
+            f"got the table {path} without --text; its columns are {_column_list(table.names)}. "
+            "Name the one that holds the texts, such as --text response."
+        )
+    values = {}
+    for option, name in columns.items():
+        if name is None:
+            continue
+        if name not in table.names:
+            raise ValueError(
+                f"got {option} {name}; the columns of {path} are {_column_list(table.names)}. "
+                "Name one of these."
+            )
+        (coded,), _ = table.read([table.names.index(name)], [])
+        values[option] = [None if k < 0 else str(coded.values[k]) for k in coded.codes.tolist()]
+    return values
 
 
 def _column_list(names: list[str]) -> str:

@@ -9,23 +9,27 @@ from skpref._utils._linalg import Array
 
 _ORDER = 24
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
-_POINTS = np.concatenate([[-1.0], _NODES, [1.0]])
-_HALVINGS = 48
-# Where more panels of one function than this are open at once, it is rounding that they show.
-_OPEN = 64
+# A panel is halved up to so many times, and where more panels of one function than this are open
+# at once, it is rounding that they show.
+_MOST = 64
+
+
+def _panel_points() -> Array:
+    """Return the ends of a panel, from −1 to 1, and the nodes between them."""
+    return np.concatenate([[-1.0], _NODES, [1.0]])
 
 
 def _error_rows() -> Array:
     """Return rows that tell the error of a panel: last coefficients, and misfit at both ends."""
     j = np.arange(_ORDER)
     fit = np.polynomial.legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (j + 0.5)[:, None]
-    ends = np.polynomial.legendre.legvander(_POINTS[[0, -1]], _ORDER - 1) @ fit
+    ends = np.polynomial.legendre.legvander(_panel_points()[[0, -1]], _ORDER - 1) @ fit
     rows: Array = np.pad(np.vstack([fit[-2:], ends]), ((0, 0), (1, 1)))
     rows[2, 0] = rows[3, -1] = -1.0
     return rows
 
 
-_ERROR_ROWS = _error_rows()
+_POINTS, _ERROR_ROWS = _panel_points(), _error_rows()
 
 
 def adaptive_panels(
@@ -63,7 +67,7 @@ def adaptive_panels(
     row, panel = np.nonzero(np.diff(edges, axis=1) > 0.0)
     begin, end = edges[row, panel], edges[row, panel + 1]
     total, done = np.zeros(n), []
-    for halving in range(_HALVINGS + 1):
+    for halving in range(_MOST + 1):
         middle, half = 0.5 * (begin + end), 0.5 * (end - begin)
         points = middle[:, None] + half[:, None] * _POINTS
         values = function(row, points)
@@ -71,8 +75,8 @@ def adaptive_panels(
         sums = weighted.sum(axis=1)
         whole = np.maximum(total + np.bincount(row, sums, n), floor)
         doubt = half * np.abs(values @ _ERROR_ROWS.T).sum(axis=1)
-        open_ = (doubt > least[row] * whole[row]) & (halving < _HALVINGS)
-        open_ &= np.bincount(row[open_], minlength=n)[row] <= _OPEN
+        open_ = (doubt > least[row] * whole[row]) & (halving < _MOST)
+        open_ &= np.bincount(row[open_], minlength=n)[row] <= _MOST
         is_resolved = ~open_
         inner = points[is_resolved, 1:-1].ravel()
         done.append((inner, np.repeat(row[is_resolved], _ORDER), weighted[is_resolved].ravel()))

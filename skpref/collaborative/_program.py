@@ -31,68 +31,38 @@ from skpref.collaborative._users import UserTable
 from skpref.data import Training
 from skpref.fitting import (
     Settings,
-    forecast,
     make_model,
     report_fit,
-    seconds_of,
 )
 from skpref.inference import EP, available_bytes
 from skpref.kernels import seen_columns
 
-# Of a pass over products of weights and functions, for an answer and a function: array by array.
-_PRODUCT = 4e3
-_LONG = 60.0
 
-
-def warn_cost(
-    n_duels: int,
-    n_users: int,
-    sizes: tuple[int, int, int],
-    max_iter: int,
-    lesson: Lesson | None,
-    factorised: bool = False,
+def warn_memory(
+    n_duels: int, n_users: int, sizes: tuple[int, int, int], factorised: bool = False
 ) -> None:
-    """Warn of a fit that may take minutes, or most of the memory.
+    """Warn of a fit that may take most of the memory.
 
     Parameters
     ----------
     n_duels, n_users : int
     sizes : (int, int, int)
         Functions that tastes weigh, inducing points, inducing users.
-    max_iter : int
-        Passes at most.
-    lesson : Lesson or None
-        What hyperparameters are learned on.
     factorised : bool, default=False
         Whether weights and functions are.
     """
-    d, m, r = map(float, sizes)
-    of_duel = 1e4 + 2.0 * d * (d + m) + 4.0 * d * m + 2.0 * m**2
-    of_user = 6.0 * d**3 + 4.0 * d * m * (d + m) + 4.0 * (d * r) ** 2
+    d, m, r = sizes
     # Prior and posterior of all tastes, while they are found and as they are kept.
-    bytes_ = 8.0 * n_users * (4.0 * d * (d + m) + 2.0 * (d * d if r else 0.0))
+    doubles = n_users * (4 * d * (d + m) + 2 * (d * d if r else 0))
     if factorised:
-        of_duel, of_user = d * (_PRODUCT + 4.0 * m**2), 4.0 * d * (1.0 + r) ** 2
-        bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
-    work = 2.0 * max_iter * (n_duels * of_duel + n_users * of_user)
-    crowded = bytes_ > 0.7 * available_bytes()
-    learning = 0.0
-    if lesson is not None:
-        learning = forecast(lesson.part, lesson.model, True)[0]
-    passes = seconds_of(work)
-    seconds = passes + learning
-    if seconds < _LONG and not crowded:
-        return
-    took = f"{seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"{seconds:.0f} s"
-    remedies = ["fewer functions or inducing points (n_latent, n_inducing)", "n_jobs=2 or more"]
-    if learning > passes:
-        remedies.insert(0, "n_learning_answers=2000 or fewer")
-    warn(
-        f"This fit of {n_duels} duels by {n_users} users is expected to take up to about {took} "
-        f"(max_iter={max_iter} passes) and {bytes_ / 2**30:.1f} GiB"
-        f"{' (more than there is)' if crowded else ''}. To spare them: {', or '.join(remedies)}. "
-        "verbose=1 shows how far it is."
-    )
+        doubles = 12 * d * (n_users + n_duels)
+    bytes_ = 8.0 * doubles
+    if bytes_ > 0.7 * available_bytes():
+        warn(
+            f"This fit of {n_duels} duels by {n_users} users is expected to take "
+            f"{bytes_ / 2**30:.1f} GiB, more than there is. To spare them take fewer functions or "
+            "inducing points (n_latent, n_inducing)."
+        )
 
 
 # Attributes that a fit of several users alone sets.
@@ -172,7 +142,7 @@ def fit_users(estimator, settings: Settings, training: Training) -> None:
             learned_on = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
     sizes = _count_sizes(estimator, method, model, comparisons, factorised)
-    warn_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
+    warn_memory(len(user), len(users), sizes, factorised)
     study = Study(
         comparisons=comparisons,
         user=user,
@@ -194,15 +164,20 @@ def fit_users(estimator, settings: Settings, training: Training) -> None:
         if lesson is not None and settings.search is not None:
             hyperparameters = lesson.learned(settings.search, rng, report.evaluated)
         fitted = study.fitted(hyperparameters, report.passed)
-    result = fitted.result
-    if result.residual >= 10.0 * estimator.tol and not report.stopped:
+    if not report.stopped:
+        _warn_not_converged(fitted.result, estimator, comparisons.weight)
+    _set_fit_of_users(estimator, engine, training, users, study, fitted)
+
+
+def _warn_not_converged(result, estimator, weight):
+    """Warn of a fit whose margins still moved at its end."""
+    if result.residual >= 10.0 * estimator.tol:
         warn(
             f"The fit stopped after {result.n_iter} passes at a residual of {result.residual:.1e} "
             f"(tol={estimator.tol:g}). Raise max_iter, or noise_variance or its lower bound"
-            f"{'' if np.all(comparisons.weight == 1.0) else ', or make sample_weight smaller'}.",
+            f"{'' if np.all(weight == 1.0) else ', or make sample_weight smaller'}.",
             ConvergenceWarning,
         )
-    _set_fit_of_users(estimator, engine, training, users, study, fitted)
 
 
 def check_featured(estimator: Any, users: list) -> None:

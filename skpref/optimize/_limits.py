@@ -15,9 +15,7 @@ from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make
 # Halvings of a way that leaves the limits: 2e-5 of it is lost.
 _N_HALVINGS = 16
 # Step of a slope by differences, in the unit cube.
-_STEP = 1e-6
-# Steps of rows towards the feasible part, and times that rows are drawn around those within it.
-_N_ROUNDS = 40
+_STEP = np.sqrt(np.finfo(np.float64).eps)
 
 
 class Inequality(NamedTuple):
@@ -427,7 +425,7 @@ class LimitedBox(ParameterBox):
                 "near them; some must. Widen them, or narrow the space to where they hold."
             )
         radii = np.geomspace(1e-3, 1.0, n)[:, None]
-        for _ in range(_N_ROUNDS):  # around those that do
+        for _ in range(EFFORT.n_steps):  # around those that do
             if len(anchors) >= n:
                 break
             parents = anchors[rng.integers(len(anchors), size=n)]
@@ -445,7 +443,7 @@ class LimitedBox(ParameterBox):
     def _move_into_feasible(self, rows):
         """Return those rows that steps towards the inequality most broken move to the feasible
         part."""
-        for _ in range(_N_ROUNDS):
+        for _ in range(EFFORT.n_steps):
             slacks, slopes = self._slopes(rows)
             worst = np.argmin(slacks, axis=1)[:, None]
             slack = np.take_along_axis(slacks, worst, axis=1)

@@ -43,7 +43,7 @@ class Effort(NamedTuple):
     separation : float
         Starts differ by more than this in some column.
     n_steps : int
-        Iterations of a climb, at most.
+        Iterations of a climb, at most; and of steps and draws that lead to where limits are kept.
     n_draws : int
         Joint draws of the utilities, for duels that look ahead; of a posterior of more components
         about so many are valued.

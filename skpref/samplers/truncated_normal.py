@@ -9,10 +9,6 @@ from skpref.samplers._chains import check_generator
 # Up to here Φ(−lower) times the smallest uniform is a normal number (Φ(−37) ~ 6e-300), and ndtri is
 # exact to rounding; it is several times faster than working with logarithms.
 TAIL = 36.0
-# From here on, long before log Φ overflows, a draw and its bound are the same double.
-_FARTHEST = 1e100
-
-
 # Slabs narrower than this have a density exponential to better than one part in 10¹⁰, while the
 # difference of Φ at their ends begins to lose digits.
 _NARROW = 1e-5
@@ -193,7 +189,6 @@ def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     ndtri(x, out=x)
     if x.size and upper.min() < -TAIL:
         far = upper < -TAIL
-        bound = np.maximum(upper[far], -_FARTHEST)
-        x[far] = ndtri_exp(log_ndtr(bound) + np.log(uniform[far]))
-        np.copyto(x, upper, where=upper < -_FARTHEST)
+        x[far] = ndtri_exp(log_ndtr(upper[far]) + np.log(uniform[far]))
+        np.copyto(x, upper, where=np.isneginf(x))  # log Φ overflows; a draw is at its bound
     return x
