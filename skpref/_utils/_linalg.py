@@ -17,10 +17,13 @@ ROUNDING = float(np.finfo(np.float64).eps)
 NEGLIGIBLE = 1e-12
 # Rounding never leaves a covariance further than this from semi-definite, relative to its scale.
 _REPAIRABLE = 1e-6
-# Rows whose covariance shows whether a kernel is one, and what rounding may do to its least
-# eigenvalue, in shares of the largest a row.
+# Share by which two results may differ and count as the same: of an integral what a quadrature may
+# leave, of an iteration the last step, of a hyperparameter its distance to a bound.
+TOLERANCE = 1e-8
+# Steps of an iteration that converges, at most.
+ITERATION_CAP = 100
+# Rows whose covariance shows whether a kernel is one.
 _ENOUGH = 300
-_NEGATIVE = 1e-8
 
 
 class NoCovarianceError(ValueError):
@@ -267,7 +270,7 @@ def is_covariance(K: ArrayLike) -> bool:
     if not len(K) or not np.isfinite(K.sum()):
         return not len(K)
     values = eigh(K, eigvals_only=True)
-    return bool(values[0] >= -_NEGATIVE * len(K) * max(values[-1], 0.0))
+    return bool(values[0] >= -TOLERANCE * len(K) * max(values[-1], 0.0))
 
 
 def covariance_of(precision: Array, least: float) -> Array:
