@@ -8,8 +8,10 @@ has them.
 from skpref._utils._lease import Lease
 from skpref._utils._linalg import (
     BLOCK,
+    ITERATION_CAP,
     NEGLIGIBLE,
     ROUNDING,
+    TOLERANCE,
     UNIT,
     Array,
     NoCovarianceError,

@@ -17,6 +17,11 @@ ROUNDING = float(np.finfo(np.float64).eps)
 NEGLIGIBLE = 1e-12
 # Rounding never leaves a covariance further than this from semi-definite, relative to its scale.
 _REPAIRABLE = 1e-6
+# Share by which two results may differ and count as the same: of an integral what a quadrature may
+# leave, of an iteration the last step, of a hyperparameter its distance to a bound.
+TOLERANCE = 1e-8
+# Steps of an iteration that converges, at most.
+ITERATION_CAP = 100
 
 
 class NoCovarianceError(ValueError):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from skpref._utils import (
+    TOLERANCE,
     Array,
     blas_threads,
     cholesky,
@@ -25,7 +26,6 @@ from skpref.fitting._forecast import seconds_of_ep_run
 from skpref.fitting._hyperpriors import HalfCauchy, LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import (
-    ROUNDED_SHARE,
     Search,
     amplitude_indices,
     learn,
@@ -152,7 +152,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
                 row = np.eye(n)[at] - 2.0 * sigma
                 add(row, np.log(0.5 * parts[at]) - theta[at] - 2.0 * rest, 1.0, 2.0)
     if noise is not None and noise not in indices_with_prior:
-        if fixed_variance > ROUNDED_SHARE * total:
+        if fixed_variance > TOLERANCE * total:
             add(-2.0 * sigma, np.log(0.5 * fixed_variance) - 2.0 * rest, 1.0, 2.0)
         else:  # every amplitude is learned, so that their unit is any
             add(np.eye(n)[noise], -theta[noise], 1.0, 1.0, _HELD)

@@ -6,10 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array
-
-# Distance of a hyperparameter to a bound that counts as none.
-AT_BOUND = 1e-6
+from skpref._utils import TOLERANCE, Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,7 @@ class Ratios:
         """
         if noise is None:
             return cls(None, 1, np.zeros(len(theta)), linear, limits)
-        inside = (theta > limits[:, 0] + AT_BOUND) & (theta < limits[:, 1] - AT_BOUND)
+        inside = (theta > limits[:, 0] + TOLERANCE) & (theta < limits[:, 1] - TOLERANCE)
         ratio = np.where(inside, powers, 0).astype(np.float64)
         ratio[noise] = 0.0
         return cls(noise, int(powers[noise]), ratio, linear, limits)

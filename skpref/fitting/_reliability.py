@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
-from skpref._utils import NEGLIGIBLE, Array, Fields, check_shapes, row_blocks
+from skpref._utils import ITERATION_CAP, NEGLIGIBLE, Array, Fields, check_shapes, row_blocks
 from skpref.data import Comparisons
 from skpref.fitting._model import Evaluation
 from skpref.gp import MarginMoments
@@ -18,8 +18,6 @@ from skpref.likelihoods import Answers, JudgeReliability, Likelihood
 
 # -- distributions of one number for each judge ----------------------------------------------
 
-# Halvings of an interval that finds a quantile.
-_BISECTIONS = 80
 # Deviations that a normal distribution reaches on its points.
 _REACH = 6.0
 
@@ -116,7 +114,7 @@ class Marginals(Fields):
 
 def quantile_of(cdf: Callable[[Array], Array], low: Array, high: Array, level: float) -> Array:
     """Return quantiles of distributions, by bisection between bounds; shape (n,)."""
-    for _ in range(_BISECTIONS):
+    for _ in range(ITERATION_CAP):
         middle = 0.5 * (low + high)
         under = cdf(middle) < level
         low, high = np.where(under, middle, low), np.where(under, high, middle)

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from skpref._utils import NEGLIGIBLE, blas_threads, warn
+from skpref._utils import NEGLIGIBLE, TOLERANCE, blas_threads, warn
 from skpref.data import Comparisons, distinct_rows
 from skpref.fitting._hyperpriors import LogNormal, SharedLevel
 from skpref.fitting._model import Model
 from skpref.fitting._parts import random_part
-from skpref.fitting._ratios import AT_BOUND, Ratios
+from skpref.fitting._ratios import Ratios
 from skpref.gp import mean_variance
 from skpref.inference import EP, Laplace, State
 from skpref.kernels import identity_columns, lengthscale_indices, seen_columns
@@ -530,7 +530,7 @@ def _with_one_term(model, theta, utility_variance, minor_share):
     total = utility_variance(theta)
     variances = term_variances(utility_variance, theta, amplitudes)
     fixed = total - variances.sum()
-    has_fixed = fixed > ROUNDED_SHARE * total
+    has_fixed = fixed > TOLERANCE * total
     starts = []
     for main in range(len(amplitudes) + has_fixed):
         start, largest = theta.copy(), total
@@ -542,10 +542,6 @@ def _with_one_term(model, theta, utility_variance, minor_share):
                 start[at] += np.log(term_variance / variance)
         starts.append(start)
     return starts or [theta]
-
-
-# A share of a whole variance that is rounding.
-ROUNDED_SHARE = 1e-9
 
 
 def term_variances(
@@ -576,7 +572,7 @@ def _warn_bounds(model, comparisons, best, binding_slope):
     """Warn of hyperparameters that a bound holds back from better ones."""
     theta, gradient = best.theta, best.gradient
     low, high = model.bounds.T
-    ends = np.where(theta <= low + AT_BOUND, -1.0, np.where(theta >= high - AT_BOUND, 1.0, 0.0))
+    ends = np.where(theta <= low + TOLERANCE, -1.0, np.where(theta >= high - TOLERANCE, 1.0, 0.0))
     ends[low >= high] = 0.0
     if not np.any(ends):
         return

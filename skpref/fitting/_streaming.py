@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import Array, blas_threads, pivoted_cholesky, warn
+from skpref._utils import TOLERANCE, Array, blas_threads, pivoted_cholesky, warn
 from skpref.data import Comparisons
 from skpref.fitting._fit import Fitted, fit_posterior, warn_not_converged
 from skpref.fitting._forecast import with_affordable_prior
@@ -40,8 +40,6 @@ _CANDIDATES = 2000
 # of those of the items that the points were chosen for, within limits.
 _COVERED = 0.95
 _UNSEEN = (0.05, 0.5)
-# The same of kernels of few features, whose points explain all of those that they have.
-_NEW = 1e-9
 # Points at most, as a multiple of those that the engine chooses.
 _GROWTH = 2
 # Points move where their residual variance then falls to this share.
@@ -424,7 +422,7 @@ def grow_inducing_points(
     if named and not measured:
         room = len(items)
     elif (spanning := spanning_items(items, kernel)) is not None:  # each new feature counts
-        unseen, items = _NEW, spanning
+        unseen, items = TOLERANCE, spanning
     else:
         items = _spread_subset(items)
     if room <= 0:

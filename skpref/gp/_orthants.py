@@ -10,7 +10,9 @@ from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, ow
 from scipy.stats.qmc import Sobol
 
 from skpref._utils import (
+    ITERATION_CAP,
     NEGLIGIBLE,
+    TOLERANCE,
     UNIT,
     adaptive_panels,
     inverse_blocks,
@@ -23,17 +25,13 @@ LEAST = float(np.finfo(np.float64).tiny)
 # Takes which functions (p,) and arguments (p, m) of each, gives values (p, m).
 Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
-# Share of what is integrated that panels may leave unresolved.
-_TOLERANCE = 2e-9
-
 # The peak is sought in t, x = top − sinh t; sinh 30 is 5e12.
 _FARTHEST = 30.0
-_SEARCHES = 70
 # What is e⁻⁴⁰ of the peak is left out.
 _DROP = 40.0
 
 
-def integral(function: Family, edges: Array, tolerance: Array | float = _TOLERANCE) -> Array:
+def integral(function: Family, edges: Array, tolerance: Array | float = TOLERANCE) -> Array:
     """Integrals (n,) of n functions between the first and the last of their edges (n, e);
     panels start between successive edges and stop at a tolerance (n,) each."""
     _, row, parts = adaptive_panels(function, edges, tolerance, floor=1.0)
@@ -60,7 +58,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
         return np.exp(np.minimum(relative, 2.0 * _DROP))
 
     # Values of g have rounding in proportion to their size.
-    tolerance = _TOLERANCE + 1e-14 * np.abs(height)
+    tolerance = TOLERANCE + 1e-14 * np.abs(height)
     return height + np.log(width) + np.log(integral(share, edges / width[:, None], tolerance))
 
 
@@ -74,7 +72,7 @@ def _find_peak(at: Callable[[Array], Array], top: Array) -> tuple[Array, Array]:
     low, high = np.zeros_like(top), np.full_like(top, _FARTHEST)
     inner, outer = high - golden * (high - low), low + golden * (high - low)
     at_inner, at_outer = value(inner), value(outer)
-    for _ in range(_SEARCHES):
+    for _ in range(ITERATION_CAP):
         nearer = at_inner >= at_outer
         high, low = np.where(nearer, outer, high), np.where(nearer, low, inner)
         new = np.where(nearer, high - golden * (high - low), low + golden * (high - low))
@@ -271,8 +269,6 @@ def _log_trivariate_tail(limits: Array, angles: Array, residual: Array) -> Array
 # Logarithms to base 2 of the points of one Gaussian; of a mixture of all, and of each at least.
 _LOG_POINTS = 11
 _LOG_SHARED, _LOG_LEAST = 15, 5
-# Least conditional variance of a variable, as a share of its own.
-_LEAST_VARIANCE = 1e-15
 # Newton steps towards the proposals' means at most, and a step that is short enough: any means are
 # right, good ones make weights even.
 _TILTING, _NEAR = 20, 1e-2
@@ -402,7 +398,7 @@ def _ordered_factor(limits: Array, correlation: Array) -> tuple[Array, Array]:
     rows = np.arange(n)
     for j in range(m):
         rest = 1.0 - np.sum(factor[:, j:, :j] ** 2, axis=2)
-        deviation = np.sqrt(np.maximum(rest, _LEAST_VARIANCE))
+        deviation = np.sqrt(np.maximum(rest, 2.0 * UNIT))
         upper = limits[:, j:] - np.matmul(factor[:, j:, :j], means[:, :j, None])[:, :, 0]
         upper /= deviation
         chosen = np.argmin(upper, axis=1)

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 from scipy.special import fdtri, stdtrit
 
-from skpref._utils import cholesky, solve_lower
+from skpref._utils import TOLERANCE, cholesky, solve_lower
 from skpref.data import Comparisons, Rows
 from skpref.gp import Sites
 from skpref.inference._base import Approximation, Problem, State
@@ -279,8 +279,6 @@ def is_drifting(draws: NDArray[np.float64]) -> bool:
 
 
 _LARGEST = 10_000
-# Positions start this far within their box, in shares of its width or of the noise.
-_INSIDE = 1e-10
 
 
 class MarginBounds(NamedTuple):
@@ -413,11 +411,11 @@ class NoisyMargins:
         """Move noisy margins, in place, into their box where rounding left them outside; return
         them."""
         if self.box is None:
-            return np.maximum(v, _INSIDE * self._width, out=v)
+            return np.maximum(v, TOLERANCE * self._width, out=v)
         lower, upper = self.box
         width = np.minimum(self._width, upper - lower)
-        np.maximum(v, lower + _INSIDE * width, out=v)
-        return np.minimum(v, upper - _INSIDE * width, out=v)
+        np.maximum(v, lower + TOLERANCE * width, out=v)
+        return np.minimum(v, upper - TOLERANCE * width, out=v)
 
     def start(
         self, mean: NDArray[np.float64], state: State | None, n_chains: int

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from skpref._utils import (
     NEGLIGIBLE,
+    TOLERANCE,
+    UNIT,
     Array,
     check_number,
     cholesky_blocks,
@@ -43,13 +45,12 @@ from skpref.inference._base import (
     rule_of_items,
     warm_start_array,
 )
-from skpref.inference._laplace import MANY, starting_sites
+from skpref.inference._laplace import starting_sites
 from skpref.inference._natural import MEMORY
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
-# Sites enter the extrapolation as log(precision + this × prior precision).
-_FLOOR = 1e-8
-# The same of likelihoods that are not log-concave, many of whose precisions are 0, and share of a
+# Sites enter the extrapolation as log(precision + `TOLERANCE` × prior precision).
+# That factor of likelihoods that are not log-concave, many of whose precisions are 0, and share of
 # step with these: longer ones go to and fro between answers that are believed and that are not.
 # They are extrapolated from a residual on that is below the last number.
 _WIDE_FLOOR, _CAREFUL, _NEAR_FIXED_POINT = 1.0, 0.5, 0.03
@@ -59,6 +60,8 @@ _GROWTH = 30.0
 _PATIENCE = 10
 # Sweeps from carried sites after which the residual must be below this for more to be made.
 _TRIED, _FAR = 25, 1e-2
+# From so many rows on the operations of a factorisation are worth sparing.
+_MANY = 256
 # Means are brought this much nearer than variances before these are found again, by steps that
 # each shorten the way to that.
 _APART, _NEARER = 0.1, 0.7
@@ -66,10 +69,8 @@ _EPS = np.finfo(np.float64).eps
 # Residuals of answers whose moments are found by quadrature count so much less: what points do not
 # know need not agree.
 _BY_POINTS = 1e-3
-# As `_FLOOR` for matrices of precision, whose weakest directions quadrature does not know better.
+# The same for matrices of precision, whose weakest directions quadrature does not know better.
 _JOINT_FLOOR = 1e-3
-# These are lifted by this share of their trace, so that they have a root.
-_JITTER = 1e-14
 # Share of a noisy margin's variance below which its utilities are as good as one, as those of an
 # item that is there twice: of less than that rounding hides whether sites are settled.
 _ALIKE = 1e-6
@@ -562,7 +563,7 @@ class _NoisyBlock:
         self.noise = problem.likelihood.item_noise * block.pattern
         variance = problem.prior.variance[block.margin] + np.einsum("bii->bi", self.noise)
         self.variance = np.maximum(variance, 1e-300)
-        self.least = _JITTER / self.variance
+        self.least = UNIT / self.variance
 
     def noiseless_site(self, root, shift):
         """Return the `_NoiselessSite` of sites on the noisy margins."""
@@ -769,7 +770,7 @@ def _deviations(matrix):
 def _semidefinite_factor(matrix, least):
     """Lower triangular roots of positive semi-definite matrices, a little above them: by ``least``
     on the diagonal, and by a share of the trace."""
-    lift = np.maximum(_JITTER * np.trace(matrix, axis1=1, axis2=2), least.max(axis=1))
+    lift = np.maximum(UNIT * np.trace(matrix, axis1=1, axis2=2), least.max(axis=1))
     return semidefinite_blocks(matrix, lift)
 
 
@@ -909,7 +910,7 @@ def _run_sweep(rows, sites):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sweep = _Sweep(rows, sites)
         # Moments of joint answers take longer than a factorisation.
-        many = len(rows.copies) >= MANY and not rows.problem.rows.joint
+        many = len(rows.copies) >= _MANY and not rows.problem.rows.joint
         return sweep.mean_matching_sites() if many else sweep
 
 
@@ -925,7 +926,7 @@ class _SitePath:
         for each in rows.parts:
             prior[each.place] = each.variance
         is_concave = rows.problem.likelihood.log_concave
-        self._floor = (_FLOOR if is_concave else _WIDE_FLOOR) / prior
+        self._floor = (TOLERANCE if is_concave else _WIDE_FLOOR) / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]
         self._least = [each.least for each in rows.whole]
@@ -946,7 +947,7 @@ class _SitePath:
             d_points, d_moves = np.diff(points, axis=0), np.diff(moves, axis=0)
             # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
             if np.isfinite(d_moves.sum()) and np.isfinite(move.sum()):
-                mix = np.linalg.lstsq(d_moves.T, move, rcond=1e-8)[0]
+                mix = np.linalg.lstsq(d_moves.T, move, rcond=TOLERANCE)[0]
                 target -= mix @ (d_points + self._step * d_moves)
         return self._from_coordinates(target)
 

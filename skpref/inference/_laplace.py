@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import check_number
+from skpref._utils import TOLERANCE, check_number
 from skpref.data import Comparisons
 from skpref.gp import PriorRule, Sites
 from skpref.inference._base import (
@@ -22,10 +22,6 @@ from skpref.inference._base import (
 from skpref.likelihoods import Derivatives, Likelihood
 
 _EPS = np.finfo(np.float64).eps
-# Nats from the mode that are near enough for a start of EP.
-_NEAR = 1e-2
-# From so many rows on the operations of a factorisation are worth sparing.
-MANY = 256
 
 
 class Mode(NamedTuple):
@@ -215,11 +211,7 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
     There the inequalities of a joint answer are taken for duels with noise of their own.
     """
     duels = problem.in_duels() if problem.rows.joint else problem
-    if len(problem.counts) >= MANY:
-        mode_margins = Laplace(tol=_NEAR).mode(duels).margin
-    else:
-        mode_margins = Laplace(tol=1e-6).run(duels).conditioned.mean
-    margin = duels.oriented(mode_margins)
+    margin = duels.oriented(Laplace(tol=TOLERANCE).mode(duels).margin)
     at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     return share * at.curvature, share * (at.gradient + at.curvature * margin)

@@ -607,7 +607,7 @@ class Likelihood(BaseEstimator, ABC):
     def expected(self, mean: Array, variance: Array, noise: Array, answers: Answers) -> Expected:
         """Return the expected log-probability under N(margin; mean, variance), and its slopes.
 
-        By Gauss–Hermite quadrature here; variational inference asks for it.
+        By quadrature here; variational inference asks for it.
 
         Parameters
         ----------
@@ -632,10 +632,11 @@ class Likelihood(BaseEstimator, ABC):
             return self._averaged_slopes(margin, noise[row], answers.take(row))
 
         log_prob, bends = self._row_log_prob(noise, answers), self._bends(noise, answers)
-        return _expected.expectations(slopes, log_prob, mean, variance, bends)
+        n = len(self.free)
+        return _expected.expectations(slopes, log_prob, mean, variance, bends, n)
 
     def _bends(self, noise: Array, answers: Answers) -> Array | None:
-        """Margins between which `_averaged` is smooth, (n, k); None: they are not known."""
+        """Return margins between which `_averaged` is smooth, (n, k); None: they are not known."""
         return None
 
     def _row_log_prob(self, noise: Array, answers: Answers) -> Callable[..., _Averaged]:
@@ -644,11 +645,19 @@ class Likelihood(BaseEstimator, ABC):
 
     def _averaged(self, margin: Array, noise: Array, answers: Answers) -> _Averaged:
         """Return the log of the mean probability over noise on the margin, d/dm and d/dnoise."""
-        return _expected.average_over_noise(self, margin, noise, answers)
+        values, noisy = np.array(self.log_prob(margin, answers)[:3]), np.flatnonzero(noise > 0.0)
+        if len(noisy):
+            values[:, noisy] = self.tilted(margin[noisy], noise[noisy], answers.take(noisy))[:3]
+        # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
+        return values[0], values[1], 0.5 * (values[1] ** 2 - values[2])
 
     def _averaged_slopes(self, margin: Array, noise: Array, answers: Answers) -> Array:
         """Return the derivatives of `_averaged` in `theta`."""
-        return _expected.averaged_slopes(self, margin, noise, answers)
+        slopes, noisy = self.theta_derivatives(margin, answers)[0], np.flatnonzero(noise > 0.0)
+        if len(noisy):
+            rows = margin[noisy], noise[noisy], answers.take(noisy)
+            slopes[:, noisy] = self.tilted_theta_gradient(*rows)
+        return slopes
 
     def regions(self, answers: Answers) -> TruncationBox | None:
         """Return the answers as boxes of a noisy margin; None if they are not, and cannot be

@@ -1,26 +1,21 @@
 """Expectations of log-probabilities under a Gaussian margin, for variational inference."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skpref._utils import Array, adaptive_panels, row_blocks
+from skpref._utils import TOLERANCE, Array, adaptive_panels, row_blocks
 
-_HERMITE = 32
-_LEGENDRE = 24
-# Rules of two orders that differ by more of a slope do not resolve it.
-_UNRESOLVED = 1e-8
-# Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule of few nodes has
-# an error of 1e-9 for the probit; beyond, its bend is integrated on panels of its own.
+# Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule has an error of
+# 1e-9 for the probit; beyond, its bend is integrated on panels of its own.
 _NARROW = 1.0
-_NARROW_NODES = 20
+_FEW, _MANY = (np.polynomial.hermite_e.hermegauss(n) for n in (20, 32))
+_LEGENDRE = np.polynomial.legendre.leggauss(24)
 # log Φ(u) is nothing above, and a standard normal beyond ±_TAIL deviations.
-SURE = 6.5
-_TAIL = 8.5
-# Deviations below this count as it: what is divided by them would be rounding.
-_LEAST = 1e-7
+SURE, _TAIL = 6.5, 8.5
 
 
 class Expected(NamedTuple):
@@ -55,18 +50,8 @@ class Ndtr(NamedTuple):
     by_variance: Array
 
 
-def _hermite_rule(n):
-    """Return n nodes and weights for expectations under a standard normal."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-    return nodes, weights / weights.sum()
-
-
-_WIDE, _FEW = _hermite_rule(_HERMITE), _hermite_rule(_NARROW_NODES)
-_PANEL = np.polynomial.legendre.leggauss(_LEGENDRE)
-
-
 def expected(log_prob: Callable, mean, variance, bends: Array | None = None) -> Expected:
-    """Expectations of a log-probability and of its slopes, by quadrature that resolves its bends.
+    """Compute expectations of a log-probability and of its slopes by quadrature.
 
     Parameters
     ----------
@@ -77,82 +62,73 @@ def expected(log_prob: Callable, mean, variance, bends: Array | None = None) -> 
     bends : ndarray of shape (n, k), optional
         Margins, ascending, between which the log-probability is smooth. None: they are searched.
     """
-    deviation, parts = np.maximum(np.sqrt(variance), _LEAST), []
-    for rows, x, row, weight in _yield_quadrature_points(log_prob, mean, deviation, bends):
-        level, gradient, widening = log_prob(mean[row] + deviation[row] * x, row)
-        terms = weight * np.stack([level, gradient, gradient * x, widening])
-        parts.append(_row_sums(terms, row, rows))
-    value, by_mean, along, by_noise = _join_blocks(parts, 4)
-    return Expected(value, by_mean, _variance_slope(along, deviation), by_noise)
+
+    def terms(margin: Array, row: NDArray[np.intp], x: Array) -> Array:
+        level, gradient, widening = log_prob(margin, row)
+        return np.stack([level, gradient, gradient * x, widening])
+
+    value, by_mean, along, by_noise = _integrate(terms, log_prob, mean, variance, bends, 4)
+    return Expected(value, by_mean, _variance_slope(along, _deviation(variance)), by_noise)
 
 
 def expectations(
-    function: Callable, log_prob: Callable, mean, variance, bends: Array | None = None
+    function: Callable, log_prob: Callable, mean, variance, bends: Array | None, n_terms: int
 ) -> Array:
-    """Expectations of ``function(margin, row)`` → (k, n), shape (k, n), at the points of `expected`
-    for this log-probability."""
-    deviation, parts = np.maximum(np.sqrt(variance), _LEAST), []
-    for rows, x, row, weight in _yield_quadrature_points(log_prob, mean, deviation, bends):
-        values = np.asarray(function(mean[row] + deviation[row] * x, row))
-        parts.append(_row_sums(weight * values, row, rows))
-    return _join_blocks(parts, 0)
+    """Compute expectations of ``function(margin, row)`` → (k, n), (n_terms, n).
 
-
-def _join_blocks(parts, n):
-    """Join the arrays (k, n_rows) of blocks of rows; return zeros (n, 0) of no blocks."""
-    return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
-
-
-def _row_sums(values, row, rows):
-    """Sum (k, n_points) over the points of every row of a block, (k, n)."""
-    n = rows.stop - rows.start
-    return np.stack([np.bincount(row - rows.start, each, n) for each in values])
-
-
-def _yield_quadrature_points(log_prob, mean, deviation, bends):
-    """Yield blocks of rows, points in deviations of their Gaussians, their rows and weights.
-
-    Those of Gauss–Hermite's rule where one of fewer nodes gives the same slopes. Elsewhere the
-    log-probability bends within a small part of the Gaussian: panels lie between its ``bends``, or
-    are halved until these are resolved.
+    At the points of `expected` for this log-probability.
     """
-    for rows in row_blocks(len(mean), _HERMITE + _NARROW_NODES):
-        rows = slice(rows.start, min(rows.stop, len(mean)))
-        every = np.arange(rows.start, rows.stop)
+    return _integrate(
+        lambda margin, row, x: function(margin, row), log_prob, mean, variance, bends, n_terms
+    )
+
+
+def _integrate(terms, log_prob, mean, variance, bends, n_terms):
+    """Integrate terms over normal margins; return (n_terms, n).
+
+    By Gauss–Hermite's rule where one of fewer nodes gives the same slopes. Elsewhere the
+    log-probability bends within a small part of the normal: panels lie between its ``bends``, or
+    are halved until these resolve it.
+    """
+    deviation = _deviation(variance)
+    total = np.zeros((n_terms, len(mean)))
+    for rows in row_blocks(len(mean), len(_MANY[0]) + len(_FEW[0])):
+        every = np.arange(rows.start, min(rows.stop, len(mean)))
 
         def slope(x, row):
             return log_prob(mean[row] + deviation[row] * x, row)[1]
 
         bent = _find_unresolved_rows(slope, every)
         smooth = every[~bent]
-        parts = [(np.tile(_WIDE[0], len(smooth)), np.repeat(smooth, _HERMITE))]
-        weights = [np.tile(_WIDE[1], len(smooth))]
+        nodes, weights = _MANY
+        rule = np.tile(nodes, len(smooth)), np.repeat(smooth, len(nodes))
+        points = [(*rule, np.tile(weights / weights.sum(), len(smooth)))]
         if bent.any() and bends is not None:
             at = every[bent]
             edges = (bends[at] - mean[at, None]) / deviation[at, None]
-            x, weight = _gauss_legendre_panels(
-                np.pad(edges, ((0, 0), (1, 1)), constant_values=(-_TAIL, _TAIL))
-            )
-            parts.append((x.ravel(), np.repeat(at, x.shape[1])))
-            weights.append(weight.ravel())
+            ends = ((0, 0), (1, 1))
+            x, w = _gauss_legendre_panels(np.pad(edges, ends, constant_values=(-_TAIL, _TAIL)))
+            points.append((x.ravel(), np.repeat(at, x.shape[1]), w.ravel()))
         elif bent.any():
-            x, row, weight = _adaptive_points(
-                lambda x, row: deviation[row] * slope(x, row), every[bent]
+            points.append(
+                _adaptive_points(lambda x, row: deviation[row] * slope(x, row), every[bent])
             )
-            parts.append((x, row))
-            weights.append(weight)
-        x, row = (np.concatenate(each) for each in zip(*parts, strict=True))
-        yield rows, x, row, np.concatenate(weights)
+        x, row, weight = (np.concatenate(each) for each in zip(*points, strict=True))
+        values = np.asarray(terms(mean[row] + deviation[row] * x, row, x))
+        for whole, each in zip(total, values, strict=True):
+            whole[every] = np.bincount(row - rows.start, weight * each, len(every))
+    return total
 
 
 def _find_unresolved_rows(slope, every):
     """Find the rows where Gauss–Hermite rules of few and many nodes give different mean slopes."""
     means = []
-    for nodes, weights in (_WIDE, _FEW):
-        row = np.repeat(every, len(nodes))
+    for nodes, weights in (_MANY, _FEW):
+        row, share = np.repeat(every, len(nodes)), weights / weights.sum()
         gradient = slope(np.tile(nodes, len(every)), row).reshape(len(every), -1)
-        means.append(np.stack([gradient @ weights, gradient @ (weights * nodes)]))
-    return _differ_by_rule(means[0], means[1], _UNRESOLVED)
+        means.append(np.stack([gradient @ share, gradient @ (share * nodes)]))
+    many, few = means
+    return np.any(np.abs(many - few) > TOLERANCE * (1.0 + np.abs(many)), axis=0)
 
 
 def _adaptive_points(slope, every):
@@ -164,104 +140,30 @@ def _adaptive_points(slope, every):
         return np.sqrt(1.0 + slopes**2) * np.exp(-0.5 * x**2)
 
     edges = np.tile([-_TAIL, 0.0, _TAIL], (len(every), 1))
-    x, at, weight = adaptive_panels(height, edges, _UNRESOLVED)
+    x, at, weight = adaptive_panels(height, edges, TOLERANCE)
     weight /= np.sqrt(2.0 * np.pi * (1.0 + slope(x, every[at]) ** 2))
     return x, every[at], weight
 
 
-def average_over_noise(likelihood: Any, margin, noise, answers) -> tuple[Array, Array, Array]:
-    """Return the log of the mean probability over noise on the margin, and its slopes in both.
-
-    By Gauss–Hermite's rule, and where one of fewer nodes differs, as the probability changes within
-    a small part of the noise, by the likelihood's integral of a factor times a Gaussian.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    margin, noise : ndarray of shape (n,)
-    answers : Answers
-    """
-    few, values = (
-        _average_by_rule(likelihood.log_prob, margin, noise, answers, rule)
-        for rule in (_FEW, _WIDE)
-    )
-    sharp = np.flatnonzero(_differ_by_rule(values[:2], few[:2], _UNRESOLVED))
-    if len(sharp):
-        at = likelihood.tilted(margin[sharp], noise[sharp], answers.take(sharp))
-        # d log p/dnoise is half of p''/p: p as a function of margin and noise diffuses
-        by_noise = 0.5 * (at.gradient**2 - at.curvature)
-        values[:, sharp] = at.log_normaliser, at.gradient, by_noise
-    return values[0], values[1], values[2]
-
-
-def _average_by_rule(log_prob, margin, noise, answers, rule):
-    """Compute `average_over_noise` by one Gauss–Hermite rule, shape (3, n)."""
-    values = np.empty((3, len(margin)))
-    for rows, at, several in _yield_noisy_margins(margin, noise, answers, rule):
-        value, gradient = (each.reshape(at.shape) for each in log_prob(at.ravel(), several)[:2])
-        share, values[0, rows] = _node_shares(value, rule)
-        share *= gradient
-        values[1, rows], values[2, rows] = np.sum(share, axis=1), share @ rule[0]
-    values[2] *= 0.5 / np.maximum(np.sqrt(noise), _LEAST)
-    return values
-
-
-def _differ_by_rule(fine, coarse, least):
-    """Find rows, the last axis, in which two rules give different values."""
-    return np.any(np.abs(fine - coarse) > least * (1.0 + np.abs(fine)), axis=0)
-
-
-def averaged_slopes(likelihood: Any, margin, noise, answers) -> Array:
-    """Return derivatives of the value of `average_over_noise` in theta, (n_theta, n)."""
-    few, many = (
-        _average_by_rule(likelihood.log_prob, margin, noise, answers, rule)[:2]
-        for rule in (_FEW, _WIDE)
-    )
-    sharp, parts = _differ_by_rule(many, few, _UNRESOLVED), []
-    for _, at, several in _yield_noisy_margins(margin, noise, answers, _WIDE):
-        share, _ = _node_shares(
-            likelihood.log_prob(at.ravel(), several)[0].reshape(at.shape), _WIDE
-        )
-        derivatives = likelihood.theta_derivatives(at.ravel(), several)[0]
-        parts.append(np.sum(derivatives.reshape(len(derivatives), *at.shape) * share, axis=2))
-    slopes = np.concatenate(parts, axis=1)
-    if sharp.any():
-        rows = margin[sharp], noise[sharp], answers.take(sharp)
-        slopes[:, sharp] = likelihood.tilted_theta_gradient(*rows)
-    return slopes
-
-
-def _yield_noisy_margins(margin, noise, answers, rule):
-    """Yield blocks of rows with the margin at every node of the noise, and the answers to match."""
-    nodes, _ = rule
-    deviation = np.maximum(np.sqrt(noise), _LEAST)
-    for rows in row_blocks(len(margin), len(nodes)):
-        at = margin[rows, None] + deviation[rows, None] * nodes
-        yield rows, at, answers.take(np.repeat(np.arange(len(margin))[rows], len(nodes)))
-
-
-def _node_shares(value, rule):
-    """Return each node's share of the mean probability, and the logarithm of that mean."""
-    top = value.max(axis=1)
-    share = np.exp(value - top[:, None]) * rule[1]
-    total = share.sum(axis=1)
-    return share / total[:, None], np.log(total) + top
+def _deviation(variance):
+    """Return deviations of a normal, far enough from 0 that what is divided by them is known."""
+    return np.maximum(np.sqrt(variance), TOLERANCE)
 
 
 def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> Ndtr:
     """Return E[log Φ(u)], u ~ N(mean, variance); without its value that is NaN."""
-    deviation = np.maximum(np.sqrt(variance), _LEAST)
+    deviation = _deviation(variance)
     values = np.full((3, len(mean)), np.nan)
     # Far below zero log Φ is all but a parabola, however wide the Gaussian.
     narrow = (deviation <= _NARROW) | (mean < -6.0 * deviation)
     nodes, weights = _FEW
     for part in (narrow, ~narrow):
         every = np.flatnonzero(part)
-        for block in row_blocks(len(every), 2 * _LEGENDRE):
+        for block in row_blocks(len(every), 2 * len(_LEGENDRE[0])):
             rows = every[block]
             m, s = mean[rows], deviation[rows]
             if part is narrow:
-                x, w = nodes, weights
+                x, w = nodes, weights / weights.sum()
             else:  # up to u = 0, and from there to where log Φ(u) is nothing
                 ends = np.stack([np.full_like(m, -_TAIL), -m / s, (SURE - m) / s], axis=1)
                 x, w = _gauss_legendre_panels(ends)
@@ -284,7 +186,7 @@ def _gauss_legendre_panels(edges):
 
     Each point is in deviations too.
     """
-    nodes, weights = _PANEL
+    nodes, weights = _LEGENDRE
     edges = np.clip(edges, -_TAIL, _TAIL)
     half, centre = 0.5 * np.diff(edges), 0.5 * (edges[:, 1:] + edges[:, :-1])
     x = (centre[:, :, None] + half[:, :, None] * nodes).reshape(len(edges), -1)
@@ -298,6 +200,6 @@ def _weighted_sums(values, weights):
 
 
 def _variance_slope(along, deviation):
-    # d/d variance of g(m + √v x) is g' x / (2 √v)
     """Return the derivative in the variance from E[g′(x) x] along the deviation; at most 0."""
+    # d/d variance of g(m + √v x) is g' x / (2 √v)
     return np.minimum(0.5 * along / deviation, 0.0)

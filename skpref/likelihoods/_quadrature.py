@@ -10,17 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import adaptive_panels
+from skpref._utils import ITERATION_CAP, NEGLIGIBLE, adaptive_panels
 from skpref.data import Answers
 
 # Where doubts of a panel are so small beside the whole integral, the quadrature, exact to twice the
 # degree, is so to about their square; below a multiple of what rounding the integrand's logarithm
 # leaves there is nothing to resolve.
-_UNRESOLVED = 1e-10
 _ROUNDING = 1e3 * np.finfo(np.float64).eps
 # What lies where the integrand is below e to minus this is left out.
 _DEPTH = 45.0
-_NEWTON = 60
 
 
 class QuadratureNodes(NamedTuple):
@@ -87,7 +85,7 @@ def quadrature_nodes(log_prob, log_value, mean, variance, answers, power=None):
     low, high = mode - reach, mode + reach
     slope = (np.abs(mode - mean) + high - low) / variance
     rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))
-    least = _UNRESOLVED + _ROUNDING * rounding
+    least = NEGLIGIBLE + _ROUNDING * rounding
 
     def density_at(row, z):
         rows = np.repeat(row, z.shape[1])
@@ -103,7 +101,7 @@ def quadrature_nodes(log_prob, log_value, mean, variance, answers, power=None):
 def _find_mode(log_prob, mean, variance, answers, power):
     """Find the mode of a log-concave integrand by Newton's method within a bracket."""
     z, low, high = mean.copy(), np.full(len(mean), -np.inf), np.full(len(mean), np.inf)
-    for _ in range(_NEWTON):
+    for _ in range(ITERATION_CAP):
         _, gradient, curvature, *_ = log_prob(z, answers)
         slope = power * gradient - (z - mean) / variance
         low, high = np.where(slope > 0.0, z, low), np.where(slope < 0.0, z, high)

@@ -4,12 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skpref._utils import ITERATION_CAP, TOLERANCE
 from skpref.likelihoods._normal import mills, slab
 
-# Steps of Newton's method at most, and how small (relative) a step that no longer halves must be to
-# be taken for rounding.
-_NEWTON = 100
-_SMALL = 1e-9
 _EPS = np.finfo(np.float64).eps
 
 
@@ -36,7 +33,7 @@ def find_repeated_sites(mean, variance, counts, noise, start=None):
         alone = mean / np.sqrt(variance + noise)
         u = alone if start is None else np.where(np.isfinite(start), start, alone)
         low, high, moved = np.full(u.shape, -np.inf), np.full(u.shape, np.inf), np.inf
-        for _ in range(_NEWTON):
+        for _ in range(ITERATION_CAP):
             sites = _fixed_point_excess(u, mean, variance, counts - 1.0, noise)
             low = np.where(sites.excess < 0.0, u, low)
             high = np.where(sites.excess > 0.0, u, high)
@@ -44,7 +41,7 @@ def find_repeated_sites(mean, variance, counts, noise, start=None):
             step = np.clip(-sites.excess / sites.slope, -reach, reach)
             step = np.where(np.isnan(step), -np.sign(sites.excess) * reach, step)
             stalled = 2.0 * np.abs(step) > moved
-            done = np.abs(step) <= np.where(stalled, _SMALL, 4.0 * _EPS) * reach
+            done = np.abs(step) <= np.where(stalled, TOLERANCE, 4.0 * _EPS) * reach
             bracketed = np.isfinite(high - low)
             ahead = u + step
             out = (ahead < low) | (ahead > high) | stalled
@@ -109,7 +106,7 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         u, log_v = _start(mean, variance, noise, cavity)
         converged = np.zeros(len(u), dtype=bool)
-        for _ in range(_NEWTON):
+        for _ in range(ITERATION_CAP):
             at = _excess(u, log_v, mean, *before)
             if converged.all():
                 break
@@ -118,7 +115,7 @@ def equal_slabs(mean, variance, counts, noise, width, cavity=None):
             share = 1.0 / np.maximum(length, 1.0)
             u = u + share * along
             log_v = np.minimum(log_v + share * up, np.log(variance))
-            converged = length <= _SMALL
+            converged = length <= TOLERANCE
     is_found = converged & (at.precision >= 0.0) & np.isfinite(at.shift)
     return np.where(is_found, at.precision, np.nan), np.where(is_found, at.shift, np.nan)
 
