@@ -32,7 +32,6 @@ def model(request):
 OTHERS = ("svi", Gibbs(draws=20, burn_in=5), HMC(draws=20, burn_in=5), Hallucination())
 CHECKED = [
     {"optimizer": None},
-    pytest.param({"inference": "hmc", "optimizer": None}, marks=pytest.mark.slow),
     pytest.param(
         {"kernel": RBF() + Intransitive(RBF()), "optimizer": None}, marks=pytest.mark.slow
     ),
