@@ -20,7 +20,7 @@ SCRIPTS = {str(path.relative_to(BENCHMARKS)): path for path in BENCHMARKS.glob("
 # Options of each script, OUT being a folder for its output.
 SMALLEST = {
     "leaderboard/coverage.py": "--tournaments 1 --truth normal",
-    "leaderboard/biases.py": "--seeds 1",
+    "leaderboard/biases.py": "--seeds 1 --settings 'length 3 0.05' 'panel with order'",
     "leaderboard/judges.py": "--seeds 1 --only simulated",
     "leaderboard/leaderboard.py": "--tournaments 1",
     "leaderboard/leaderboard_scale.py": "--votes 1000 --tasks 'names, positions'",

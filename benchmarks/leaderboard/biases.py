@@ -10,7 +10,8 @@ which the board's correlation with the truth is at least 0.97, the same of the b
 knows which judges are good, and has their votes alone, and the largest difference between the two
 correlations; the largest probability that a good judge is adversarial, and the least that the
 inverted one is. Run:
-``python benchmarks/leaderboard/biases.py [--seeds 20]``; an hour.
+``python benchmarks/leaderboard/biases.py [--seeds 20] [--settings "panel"]``; an
+hour.
 """
 
 import argparse
@@ -34,6 +35,9 @@ CLOSE = 0.97
 # Good judges, and slope and noise of the one that takes the longer answer.
 LENGTH = ((3, 0.05), (6, 0.05), (10, 0.05), (3, 0.01), (6, 0.01))
 PANEL = ("good1", "good2", "good3", "first", "longer", "random", "inverted")
+# Arguments of `length_votes` of each setting, none of a panel.
+SETTINGS = {f"length {n} {slope}": (n, slope) for n, slope in LENGTH}
+SETTINGS |= {"panel": (), "panel with order": ()}
 COLUMNS = ["model_a", "model_b", "winner", "length_a", "length_b", "judge"]
 
 
@@ -126,11 +130,12 @@ def fitted(table, learns_order):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--out", type=Path, default=RESULTS / "biases.csv")
     options = parser.parse_args()
     rows = []
-    settings = [(f"length {n} {slope}", n, slope) for n, slope in LENGTH]
-    for name, *setting in [*settings, ("panel",), ("panel with order",)]:
+    for name in options.settings:
+        setting = SETTINGS[name]
         for seed in range(options.seeds):
             rng = np.random.default_rng(seed)
             table = length_votes(rng, *setting) if setting else panel_votes(rng)

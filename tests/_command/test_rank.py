@@ -1000,16 +1000,16 @@ def shown(name):
 @pytest.fixture(scope="module")
 def strange(tmp_path_factory):
     """Votes on names that are tags, formulas and controls of terminals; judges and groups too."""
-    rng = np.random.default_rng(0)
-    first = rng.integers(12, size=120)
-    second = (first + rng.integers(1, 12, size=120)) % 12
+    rng, n = np.random.default_rng(0), 480
+    first = rng.integers(12, size=n)
+    second = (first + rng.integers(1, 12, size=n)) % 12
     rows = {
         "a": [STRANGE[k] for k in first],
         "b": [STRANGE[k] for k in second],
         "winner": np.where(first < second, "a", "b").tolist(),
-        "=<b>slow</b>": rng.integers(-3, 4, size=120).tolist(),
-        "judge": [STRANGE[k] for k in rng.integers(6, size=120)],
-        "<i>kind</i>": [STRANGE[k] for k in rng.integers(2, size=120)],
+        "=<b>slow</b>": rng.integers(-3, 4, size=n).tolist(),
+        "judge": [STRANGE[k] for k in rng.integers(6, size=n)],
+        "<i>kind</i>": [STRANGE[k] for k in rng.integers(2, size=n)],
     }
     return write(tmp_path_factory.mktemp("strange") / "<b>votes\u202e.csv", rows)
 
