@@ -239,21 +239,26 @@ def answer_columns(y: Any, proba: Any, kind: str = "duel") -> tuple[np.ndarray, 
         return np.full(len(proba), scale.n_columns - 1), proba
     if ranked:
         columns = np.where(chosen_of(y, (len(proba), 2)) == 0, scale.n_columns - 1, 0)
-    elif scale.n_columns == 2:
-        columns = parse_outcomes(y).astype(np.intp)
     else:
-        labels = column_or_1d(unmasked(y))
-        signs = signed_labels(labels, scale)
-        if signs is None:
-            some = ", ".join(map(repr, list(dict.fromkeys(labels.tolist()))[:5]))
-            raise ValueError(
-                f"Beside probabilities of {scale.n_columns} outcomes labels must be in "
-                f"{scale.labels.tolist()} (below 0: the second won, 0: a tie, above 0: the first "
-                f"won), got values such as [{some}]. (Choices are for kind='choice'.)"
-            )
-        columns = scale.columns(signs)
+        columns = _label_columns(y, scale)
     check_consistent_length(columns, proba)
     return columns, proba
+
+
+def _label_columns(y: Any, scale: DuelScale) -> np.ndarray:
+    """Return the column of probabilities of each label; ValueError for labels of another scale."""
+    if scale.n_columns == 2:
+        return parse_outcomes(y).astype(np.intp)
+    labels = column_or_1d(unmasked(y))
+    signs = signed_labels(labels, scale)
+    if signs is None:
+        some = ", ".join(map(repr, list(dict.fromkeys(labels.tolist()))[:5]))
+        raise ValueError(
+            f"Beside probabilities of {scale.n_columns} outcomes labels must be in "
+            f"{scale.labels.tolist()} (below 0: the second won, 0: a tie, above 0: the first won), "
+            f"got values such as [{some}]. (Choices are for kind='choice'.)"
+        )
+    return scale.columns(signs)
 
 
 def accuracy(columns: np.ndarray, proba: np.ndarray, weights: Any) -> float:

@@ -468,6 +468,16 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         if asked and kind == "items" and len(rows.shape) == 2 and _takes_texts(self.transformer):
             kind, rows = "texts", _text_column(rows)
         text = kind == "texts"
+        self._set_or_check_kind(text, reset)
+        if text and len(rows) == 0:
+            raise ValueError("X holds no text; give at least one.")
+        if not text:
+            rows = self._check_features(rows, pairs is not None, reset)
+            rows = self._number_ids(rows, shown.id_column, reset)
+        return ParsedX(kind, rows, pairs)
+
+    def _set_or_check_kind(self, text, reset):
+        """Set whether items are texts, or raise ValueError unless they are as they were."""
         if reset:
             self._text = text
             for name in ("n_features_in_", "feature_names_in_") if text else ():
@@ -475,12 +485,6 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         elif text != self._text:
             fitted_kind, X_kind = ("texts", "features") if self._text else ("features", "texts")
             raise ValueError(f"Itemwise was fitted on {fitted_kind}, got {X_kind}; fit it again.")
-        if text and len(rows) == 0:
-            raise ValueError("X holds no text; give at least one.")
-        if not text:
-            rows = self._check_features(rows, pairs is not None, reset)
-            rows = self._number_ids(rows, shown.id_column, reset)
-        return ParsedX(kind, rows, pairs)
 
     def _number_ids(self, rows, id_column, reset):
         """Return ids of items as numbers, where the duels of `fit` had ids."""
@@ -506,12 +510,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         if reset:
             self._columns = rows.columns if is_frame(rows) else None
         if is_frame(rows):
-            validate_data(self, rows, reset=reset, skip_check_array=True)
-            array = np.asarray(rows)
-            if passthrough or array.dtype.kind != "O":  # mixed columns are the transformer's task
-                check_array(array, ensure_all_finite=finite)
-            # Fitted without names, of which validate_data has warned: it knows columns by place.
-            return rows if self._columns is not None else array
+            return self._check_frame(rows, finite, reset)
         strings = not sparse.issparse(rows) and _has_strings(rows)
         rows = validate_data(
             self,
@@ -521,6 +520,16 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             ensure_all_finite=finite,
         )
         return rows if columns is None else _as_frame(rows, columns)
+
+    def _check_frame(self, frame, finite, reset):
+        """Return a frame of features, as an array where it has no names; ValueError for others."""
+        validate_data(self, frame, reset=reset, skip_check_array=True)
+        array = np.asarray(frame)
+        # Mixed columns are the transformer's task.
+        if isinstance(self.transformer, str) or array.dtype.kind != "O":
+            check_array(array, ensure_all_finite=finite)
+        # Fitted without names, of which validate_data has warned: it knows columns by place.
+        return frame if self._columns is not None else array
 
     def _transform_items(self, shown):
         """Return parsed X with its items transformed, in the container that was asked for."""

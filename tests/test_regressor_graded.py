@@ -223,7 +223,7 @@ def test_scores_are_those_of_scikit_learn():
         roc_auc_scorer(fitted, X, y)
     with pytest.raises(ValueError, match=r"labels must be in \[-2, -1, 1, 2\]"):
         answer_log_loss([3], [[0.1, 0.2, 0.3, 0.4]])
-    with pytest.raises(ValueError, match="by what grade"):
+    with pytest.raises(ValueError, match="the grade of each"):
         answer_log_loss(None, [[0.1, 0.2, 0.3, 0.4]])
 
 
@@ -249,10 +249,10 @@ def test_questions_and_tables_take_grades():
         ({}, [2, -2, 1, -1], None),
         ({}, [3, -3, 4, 1], r"\{-3, -2, -1, 0, 1, 2, 3\} with 2 grade_thresholds"),
         ({}, [True, False, True, True], "with 2 grade_thresholds"),
-        ({}, None, "by what grade each duel was won"),
+        ({}, None, "the grade of each duel"),
         ({}, [0, 1, 2, 3], r"0 and nothing below.*If 0 .*is the lowest grade of a scale"),
         ({"grade_thresholds": tuple(range(1, 100))}, [1, -1, 2, 3], "98 at most.*got 99"),
-        ({}, [[1, 2]] * 4, "by what grade each duel was won"),
+        ({}, [[1, 2]] * 4, "the grade of each duel"),
         ({"tie_threshold": None}, [0, 1, -1, 2], "for ties, 0, give tie_threshold too"),
         ({"grade_thresholds": None, "tie_threshold": None}, [2, -1, 1, 1], "give grade_thresholds"),
         ({"grade_thresholds": (0.1, 0.2)}, [1, 1, 2, -1], "above tie_threshold"),

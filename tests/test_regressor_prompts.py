@@ -433,7 +433,7 @@ def test_items_with_features():
 REFUSED = [
     ({"inference": "svi"}, {}, "prompts= with SVI"),
     ({}, {"time": np.arange(9)}, "prompts= with time="),
-    ({}, {"prompts": [0, 1]}, "9 rows, prompts 2 ids"),
+    ({}, {"prompts": [0, 1]}, "2 ids in prompts for 9 rows"),
     ({}, {"prompts": [None] * 9}, "id of a prompt is missing"),
 ]
 

@@ -34,6 +34,12 @@ from skpref.inspection import (
 from skpref.kernels import drifts_of
 from skpref.plotting import check_matplotlib
 
+# Options that `from_votes` takes as they are.
+_OF_VOTES = (
+    *("a", "b", "judge", "prompt", "time", "outcomes", "both_bad", "missing", "alike"),
+    *("encoding", "decimal", "by", "soft"),
+)
+
 # Where the search for the order effect may go, in deviations of the competitors.
 _ORDER_BOUNDS = (-30.0, 30.0)
 
@@ -88,26 +94,11 @@ def rank_votes(arguments: Any) -> BoardReport:
 
 def _read_votes(arguments: Any) -> Bunch:
     """Return the votes of the table that the arguments name."""
+    options = {name: getattr(arguments, name) for name in _OF_VOTES}
+    options |= {"winner": _winner_columns(arguments.winner), "ties": arguments.ties == "model"}
+    options["controls"] = arguments.controls or None
     with _open_votes_file(arguments.votes) as source:
-        return from_votes(
-            source,
-            arguments.a,
-            arguments.b,
-            _winner_columns(arguments.winner),
-            arguments.judge,
-            arguments.controls or None,
-            prompt=arguments.prompt,
-            time=arguments.time,
-            outcomes=arguments.outcomes,
-            both_bad=arguments.both_bad,
-            ties=arguments.ties == "model",
-            missing=arguments.missing,
-            alike=arguments.alike,
-            encoding=arguments.encoding,
-            decimal=arguments.decimal,
-            by=arguments.by,
-            soft=arguments.soft,
-        )
+        return from_votes(source, **options)
 
 
 def _fit_metadata(arguments: Any, votes: Bunch) -> dict[str, Any]:
@@ -344,20 +335,13 @@ def _pairs_table(pairs: Bunch) -> ReportTable:
 
 def _controls_table(effects: Bunch) -> ReportTable:
     """Return the table of the effects of controls."""
-    return ReportTable(
-        {
-            "control": effects.names,
-            "slope": effects.slope,
-            "lower": effects.lower,
-            "upper": effects.upper,
-            "probability_positive": effects.probability_positive,
-            "spread": effects.spread,
-            "effect_of_spread": effects.slope * effects.spread,
-            # Of a control that is not held there are none.
-            "tau": [None if math.isnan(tau) else tau for tau in effects.tau.tolist()],
-            "moved": [None if math.isnan(n) else int(n) for n in effects.moved.tolist()],
-        }
-    )
+    columns: dict[str, Any] = {"control": effects.names}
+    for name in ("slope", "lower", "upper", "probability_positive", "spread"):
+        columns[name] = effects[name]
+    columns["effect_of_spread"] = effects.slope * effects.spread
+    for name, kind in (("tau", float), ("moved", int)):
+        columns[name] = [None if math.isnan(x) else kind(x) for x in effects[name].tolist()]
+    return ReportTable(columns)
 
 
 def _constant_controls(votes: Bunch) -> list[str]:
@@ -378,22 +362,12 @@ def _judges_table(model: Any, votes: Bunch, level: float, board: Any) -> ReportT
     if model.judges_ is None:
         return None
     judges = judge_reliability(model, votes, unit=board.unit, level=level)
-    columns = {
-        "judge": judges.names,
-        "votes": judges.n_answers,
-        "reliability": judges.reliability,
-        "lower": judges.lower,
-        "upper": judges.upper,
-        "probability_random": judges.probability_random,
-        "probability_adversarial": judges.probability_adversarial,
-    }
+    columns = {"judge": judges.names, "votes": judges.n_answers}
+    for name in ("reliability", "lower", "upper", "probability_random", "probability_adversarial"):
+        columns[name] = judges[name]
     for name, slopes in judges.slopes.items():
-        slope, lower, upper = slopes.T
-        columns |= {
-            f"slope_{name}": slope,
-            f"slope_{name}_lower": lower,
-            f"slope_{name}_upper": upper,
-        }
+        heads = f"slope_{name}", f"slope_{name}_lower", f"slope_{name}_upper"
+        columns |= dict(zip(heads, slopes.T, strict=True))
     if judges.order_effect is not None:
         ends = judges.order_effect, judges.order_lower, judges.order_upper
         columns |= dict(zip(("first", "first_lower", "first_upper"), ends, strict=True))

@@ -326,8 +326,6 @@ def as_options(text: str) -> str:
     return re.sub(pattern, _option_text, text)
 
 
-# Outcomes in a message, and what may be said of their labels, which the command does not have.
-_OUTCOMES = r"(?<![\w'\"])outcomes=\{(.*?: -?[01])\}(?: \(1 the first, [^)]*\))?"
 # What outcomes mean, as the command has it.
 MEANINGS = {"a": 1, "tie": 0, "b": -1}
 

@@ -411,8 +411,8 @@ def from_pairs(
     if counts is not None:
         counts = _check_counts(counts, "counts", (len(pairs),))[labels.rows]
         positions = np.repeat(positions, counts, axis=0)
-        if labels.outcomes is not None:
-            labels = labels._replace(outcomes=np.repeat(labels.outcomes, counts))
+        if labels.y is not None:
+            labels = labels._replace(y=np.repeat(labels.y, counts))
     return labels.attach(gather(table, positions, by_name))[:2]
 
 

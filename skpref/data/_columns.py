@@ -99,8 +99,7 @@ def read_long(frame: Any, ranker: Any, item: Any, rank: Any) -> LongRankings:
     stating = [name for name, is_new in begins.items() if is_new.sum() > 1]
     if not stating:
         raise ValueError(
-            f"None of the {len(rows_of)} rankings tells two items apart: each has one item with a "
-            "rank, or all of its ranks are equal."
+            f"None of the {len(rows_of)} rankings tells two items apart; give ranks that differ."
         )
     n_silent = len(rows_of) - len(stating)
     silent = f"{n_silent} rankings that tell no two items apart (one item, or all tied)"
@@ -295,7 +294,7 @@ def _metadata_of_kept(labels, turned, order, time):
     if order is not None:
         signs = order[labels.rows]
         yield np.where(turned, -signs, signs)
-    elif labels.outcomes is not None and turned.any():
+    elif labels.stated and turned.any():
         warn(
             "One side won all duels, so that every second one is turned round, and with it who was "
             "shown first (or played at home). Say who was by order=, such as "

@@ -151,32 +151,27 @@ class DuelScale(NamedTuple):
     def refuse_labels(self, y: NDArray) -> NoReturn:
         """Raise ValueError for labels of which some are none of these."""
         some = ", ".join(list(dict.fromkeys(map(repr, y[:1000].tolist())))[:5])
-        allowed = ", ".join(map(str, self.labels.tolist()))
-        if self.levels > 1:
+        allowed = "{0, 1}, {-1, 1} or booleans (1: the first won)"
+        if self != PLAIN:
             tie = "0: a tie" if self.ties else f"for ties, 0, give {_TIES.parameter} too"
-            raise ValueError(
-                f"Outcomes of duels must be in {{{allowed}}} with {self.levels - 1} "
-                f"{_GRADES.parameter} (above 0: the first won, the larger the more clearly; below "
-                f"0: the second; {tie}), got values such as [{some}]. Encode them so, or give one "
-                f"threshold fewer than there are grades.{self._numbered_remedy(y)}"
-            )
-        if self.ties:
-            raise ValueError(
-                f"Outcomes of duels must be in {{{allowed}}} with {_TIES.parameter} (1: the first "
-                f"won, 0: a tie, -1: the second won), got values such as [{some}]. Encode them so."
-                f"{self._numbered_remedy(y)}{_soft_remedy(y)}"
-            )
+            labels = ", ".join(map(str, self.labels.tolist()))
+            signs = f"above 0: the first won; below 0: the second; {tie}"
+            grades = f"{self.levels - 1} {_GRADES.parameter}"
+            parameter = grades if self.levels > 1 else _TIES.parameter
+            allowed = f"{{{labels}}} with {parameter} ({signs})"
         more, numeric = "", y.dtype.kind in "iuf"
-        if numeric and np.isin(y, (-1, 0, 1)).all():
+        if self == PLAIN and numeric and np.isin(y, (-1, 0, 1)).all():
             more = f" If 0 is a tie, give {_TIES.parameter}, such as {_TIES.example}."
-        elif holds_words(y):
+        elif self == PLAIN and holds_words(y):
             more = " skpref.duels.from_columns and from_pairs read words such as 'left' and 'tie'."
+        elif self.levels > 1:
+            more = " Give one threshold fewer than there are grades."
         elif numeric and np.isin(y, np.arange(-9, 10)).all() and np.any(y < 0):
             more = f" If they say how much better, give {_GRADES.parameter}, as {_GRADES.example}."
         raise ValueError(
-            f"Outcomes of duels must be in {{0, 1}}, {{-1, 1}} or booleans (1: the first won), got "
-            f"values such as [{some}].{more} Encode them so, leave out ties, or pass y=None if the "
-            f"first won all. Ratings belong to 2-D items, not to duels.{_soft_remedy(y)}"
+            f"Outcomes of duels must be in {allowed}, got values such as [{some}].{more} Encode "
+            "them so, leave out ties, or pass y=None if the first won all. Ratings belong to 2-D "
+            f"items, not to duels.{self._numbered_remedy(y)}{_soft_remedy(y)}"
         )
 
     def _numbered_remedy(self, y: NDArray) -> str:

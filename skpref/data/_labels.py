@@ -197,7 +197,7 @@ def balance_orientation(pairs: Any) -> tuple[np.ndarray | DuelFrame, np.ndarray]
         raise ValueError(
             f"Got duels of shape {X.shape}; their second axis must have length 2: winner and loser."
         )
-    return _alternate_sides(X, np.ones(len(X), dtype=bool))[:2]
+    return attach_labels(X, np.ones(len(X), dtype=np.int64))[:2]
 
 
 def _exchange_sides(X: np.ndarray | DuelFrame, rows: Any) -> np.ndarray | DuelFrame:
@@ -251,42 +251,49 @@ class LabelledDuels(NamedTuple):
     turned: np.ndarray
 
 
+def plain_labels(outcomes: NDArray, ties: bool | None) -> tuple[NDArray[np.int64], bool]:
+    """Return labels of duels as they were given, and whether 0 is a tie among them.
+
+    ``ties`` None: where there are both -1 and 0.
+
+    Raises
+    ------
+    ValueError
+        For outcomes that are no labels.
+    """
+    signs = None if ties is False else signed_labels(outcomes, DuelScale(ties=True))
+    if ties and signs is None:
+        some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
+        raise ValueError(
+            f"With ties, outcomes must be -1, 0 (a tie) or 1 (the first won); got [{some}]."
+        )
+    # Without a -1, a 0 says that the second won.
+    if signs is not None and (ties or np.isin((-1, 0), signs).all()):
+        return signs, True
+    parse_outcomes(outcomes)
+    return outcomes.astype(np.int64), False
+
+
 def attach_labels(
-    X: np.ndarray | DuelFrame, outcomes: NDArray | None, ties: bool | None = None
+    X: np.ndarray | DuelFrame, y: NDArray[np.int64], signed: bool = False
 ) -> LabelledDuels:
     """Return duels with labels, every second one turned round where only one side ever won.
 
     Parameters
     ----------
     X : ndarray or DuelFrame
-    outcomes : ndarray of shape (n_duels,) or None
-        None: the first won each.
-    ties : bool, default=None
-        Whether labels are -1, 0 for a tie, and 1. None: where there are both -1 and 0.
+    y : ndarray of int64 of shape (n_duels,)
+        Above 0 where the first won.
+    signed : bool, default=False
+        Whether 0 is a tie, and the size of a label the grade of the win.
     """
-    if outcomes is None:
-        return _alternate_sides(X, np.ones(len(X), dtype=bool))
-    signs = None if ties is False else signed_labels(outcomes, DuelScale(ties=True))
-    if ties and signs is None:
-        some = ", ".join(map(repr, list(dict.fromkeys(outcomes.tolist()))[:5]))
-        raise ValueError(
-            "With ties, outcomes must be -1 (the second won), 0 (a tie) or 1 (the first won); "
-            f"got values such as [{some}]."
-        )
-    # Without -1, 0 is a defeat.
-    if signs is not None and (ties or np.isin((-1, 0), signs).all()):
-        return attach_signed_labels(X, signs)
-    won = parse_outcomes(outcomes)
-    if won.all() or not won.any():
-        return _alternate_sides(X, won)
-    return LabelledDuels(X, outcomes.astype(np.int64), np.zeros(len(X), dtype=bool))
-
-
-def _alternate_sides(X, won):
-    """Return duels that one side won, turned so that the first wins every second one."""
-    y = 1 - np.arange(len(X)) % 2
-    turned = won != (y == 1)
-    return LabelledDuels(_exchange_sides(X, turned), y, turned)
+    decided = np.flatnonzero(y) if signed else np.arange(len(y))
+    won, turned = y[decided] > 0, np.zeros(len(y), dtype=bool)
+    if len(np.unique(won)) == 1:
+        first_wins = np.arange(len(decided)) % 2 == signed
+        turned[decided] = won != first_wins
+        y = np.where(turned, -y, y) if signed else first_wins.astype(np.int64)
+    return LabelledDuels(_exchange_sides(X, turned) if turned.any() else X, y, turned)
 
 
 def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
@@ -297,17 +304,3 @@ def signed_labels(outcomes: np.ndarray, scale: DuelScale) -> np.ndarray | None:
     distinct = outcomes.tolist() if outcomes.dtype.kind == "O" else np.unique(outcomes)
     good = all(isinstance(each, Real) and each in allowed for each in distinct)
     return outcomes.astype(np.int64) if good else None
-
-
-def attach_signed_labels(X: np.ndarray | DuelFrame, labels: np.ndarray) -> LabelledDuels:
-    """Return duels with labels, every second decided one turned round where one side won all.
-
-    A label below 0 there must be, since 0 stands for a tie beside it and for a defeat without it.
-    """
-    decided = np.flatnonzero(labels)
-    signs = np.where(np.arange(len(decided)) % 2 == 0, -1, 1)
-    if len(np.unique(np.sign(labels[decided]))) != 1:
-        return LabelledDuels(X, labels, np.zeros(len(X), dtype=bool))
-    y = labels.copy()
-    y[decided] = signs * np.abs(labels[decided])
-    return LabelledDuels(_exchange_sides(X, y != labels), y, y != labels)

@@ -196,10 +196,7 @@ def check_largest_weight(weight: NDArray[np.float64]) -> None:
 def check_some_weight(weight: NDArray[np.float64]) -> None:
     """Raise ValueError if weights of duels are all 0."""
     if not np.any(weight > 0.0):
-        raise ValueError(
-            "sample_weight is zero for every duel, so that there is nothing to learn from. Give "
-            "some duels a positive weight."
-        )
+        raise ValueError("sample_weight is zero for every duel. Give some duels a positive weight.")
 
 
 # -- groups of rated items ---------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from skpref.data._containers import check_one_each, is_missing, refuse_rows, unmasked
-from skpref.data._sets import Lists, plain_lists, read_lists
+from skpref.data._sets import Lists, check_sizes, plain_lists, read_lists
 
 
 class Ranks(NamedTuple):
@@ -37,10 +37,7 @@ def check_real(values: Any, name: str) -> None:
     """Raise ValueError for complex numbers."""
     dtype = np.asarray(values).dtype
     if dtype.kind == "c":
-        raise ValueError(
-            f"Complex data not supported: {name} has dtype {dtype}. Pass real numbers, such as "
-            f"{name}.real."
-        )
+        raise ValueError(f"Complex data not supported: {name} has dtype {dtype}. Pass {name}.real.")
 
 
 def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
@@ -203,9 +200,7 @@ def read_sets(lists: Any, positions: Positions, what: str) -> Lists:
     plain = plain_lists(lists, what)
     if not plain:
         raise ValueError(f"Got no {what.lower()}; give at least one.")
-    size = np.array(list(map(len, plain)))
-    message = f"{what} {{row}} has {{value}} item(s); an answer is about two or more. Leave it out."
-    refuse_rows(size < 2, message, size)
+    check_sizes(np.array(list(map(len, plain))), what)
     return read_lists(plain, positions, what)
 
 

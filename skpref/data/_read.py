@@ -266,7 +266,7 @@ def _read_array(source: _UnreadX) -> ParsedX:
     absent = missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
         return ParsedX("items", rows, number_consecutively(len(X), n_shown))
-    check_sizes(absent)
+    check_sizes((~absent).sum(axis=1))
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 
@@ -631,8 +631,7 @@ class Reader:
         """Return the axis of times; ValueError if the fit had no times."""
         if self.time is None:
             raise ValueError(
-                "Got time=, but the model was fitted without times. Pass time= to fit as well, or "
-                "leave it out here."
+                "Got time=, but the model was fitted without times. Pass time= to fit as well."
             )
         return self.time
 
@@ -757,10 +756,7 @@ class Reader:
         if queried.has_features != featured:
             subject = "posterior is of" if estimator is None else "model was fitted on"
             what = "with features, this ItemTable has none" if featured else "without features"
-            raise ValueError(
-                f"The {subject} items {what}. Pass a table of the same kind, or positions in the "
-                "fitted one."
-            )
+            raise ValueError(f"The {subject} items {what}. Pass a table of the same kind.")
         if self.table is not None and not featured:
             return rows_by_name(queried.names, self.table)
         if estimator is None:
@@ -897,8 +893,7 @@ def _find_id_column(estimator, parsed, names, width):
     whole = isinstance(id_column, Integral) and not isinstance(id_column, bool)
     if not whole or not 0 <= id_column < width:
         raise ValueError(
-            f"id_column must be the name of a column or its position in [0, {width - 1}], got "
-            f"{id_column!r}."
+            f"id_column must be a column's name or position in [0, {width - 1}], got {id_column!r}."
         )
     return int(id_column)
 
@@ -953,8 +948,7 @@ def check_names_continue(before: ItemTable | None, table: ItemTable | None) -> N
         return
     if before.has_features or table.has_features:
         raise ValueError(
-            "items= had names alone, or features alone, and now has not. Give a table of the kind "
-            "that the stream began with, or fit anew."
+            "items= had names alone, or features alone, and now has not. Give it as before."
         )
     n = len(before)
     if len(table) < n or table.names[:n].tolist() != before.names.tolist():

@@ -34,24 +34,25 @@ def check_padding(absent: np.ndarray, pads: str, remedy: str = "") -> None:
         f"Row {{row}} has {pads} before its end; it only pads the end of a row that has fewer "
         f"items than others. Leave such rows out{remedy}.",
     )
-    check_sizes(absent)
+    check_sizes((~absent).sum(axis=1))
 
 
-def check_sizes(absent: np.ndarray) -> None:
-    """Raise ValueError unless every set has two items at least, wherever they are.
+def check_sizes(size: np.ndarray, what: str = "Row") -> None:
+    """Raise ValueError unless every set has two items at least.
 
     Parameters
     ----------
-    absent : ndarray of bool of shape (n_sets, k)
+    size : ndarray of int of shape (n_sets,)
+    what : str, default="Row"
+        What errors call one of them.
 
     Raises
     ------
     ValueError
         If one has fewer.
     """
-    size = (~absent).sum(axis=1)
-    remedy = "an answer is about two or more. Leave such rows out."
-    refuse_rows(size < 2, f"Row {{row}} has {{value}} item(s); {remedy}", size)
+    message = f"{what} {{row}} has {{value}} item(s); an answer is about two or more. Leave it out."
+    refuse_rows(size < 2, message, size)
 
 
 def first_item_places(sets: np.ndarray) -> np.ndarray:

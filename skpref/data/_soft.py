@@ -103,8 +103,7 @@ def expand_probabilities(proba: Any, n: int) -> tuple[np.ndarray, np.ndarray, np
     table = argument_floats(proba, "Probabilities must be numbers from 0 to 1")
     if table.ndim not in (1, 2) or len(table) != n:
         raise ValueError(
-            f"Probabilities must have shape ({n},), that the first wins, or ({n}, n_outcomes), one "
-            f"for each duel; got {table.shape}."
+            f"Probabilities must have shape ({n},) or ({n}, n_outcomes); got {table.shape}."
         )
     refuse_rows(
         ~((table >= 0.0) & (table <= 1.0 + ROUNDED)).reshape(n, -1).all(axis=1),

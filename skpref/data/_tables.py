@@ -123,8 +123,7 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
         return _open_file(Path(source), encoding, decimal)
     if encoding is not None:
         raise ValueError(
-            f"encoding= is that of a CSV or JSON file; got {type(source).__name__}, which holds "
-            "texts already. Leave it out."
+            f"encoding= is that of a CSV or JSON file; got {type(source).__name__}. Leave it out."
         )
     if isinstance(source, Mapping):
         columns = check_columns(source)
@@ -340,8 +339,7 @@ def _known_encoding(encoding: Any) -> str:
         " ".encode(encoding)
     except (LookupError, TypeError, ValueError):
         raise ValueError(
-            f"The encoding {encoding!r} is not known; give a name such as 'utf-8' or 'cp1252' "
-            "(Western Windows)."
+            f"The encoding {encoding!r} is not known; give a name such as 'utf-8' or 'cp1252'."
         ) from None
     name = codecs.lookup(encoding).name
     return "utf-8-sig" if name == "utf-8" else name
@@ -355,8 +353,7 @@ def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     if kind in (".parquet", ".pq"):
         if encoding is not None:
             raise ValueError(
-                f"encoding= is that of a CSV or JSON file; {path.name!r} is a Parquet file, whose "
-                "texts are UTF-8. Leave it out."
+                f"encoding= is that of a CSV or JSON file; {path.name!r} is Parquet. Leave it out."
             )
         return _open_parquet(path, decimal)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
@@ -447,8 +444,7 @@ def _open_json(path: Path, lines: bool, encoding: str, decimal: str) -> ColumnTa
         return open_table(records, decimal=decimal)
     if not isinstance(records, list) or not all(isinstance(each, dict) for each in records):
         raise ValueError(
-            f"{path.name!r} must hold a list of records, [{{...}}, {{...}}], one record a line "
-            "(.jsonl), or lists by column."
+            f"{path.name!r} must hold a list of records, one record a line (.jsonl), or columns."
         )
     names = list(dict.fromkeys(name for record in records for name in record))
     return _make_column_table(

@@ -165,8 +165,7 @@ def _check_moving_parts(
     if before is not None:
         if "prompts" in keywords:
             raise ValueError(
-                "got prompts= with further answers of a stream; they are allowed with all answers "
-                "at once. Fit all of them by fit."
+                "got prompts= with further answers of a stream. Fit all of them at once by fit."
             )
         pieces = {"time": ("time" in keywords, before.time is not None)}
         pieces["order_drift"] = by_order, before.by_order
@@ -180,8 +179,7 @@ def _check_moving_parts(
     for name, value in moving.items():
         if value is not None and "time" not in keywords:
             raise ValueError(
-                f"got {name}={value!r} without time=. Pass time= to fit, numbers or dates, one for "
-                f"each row of X, or leave {name}= out."
+                f"got {name}={value!r} without time=. Pass time= to fit, or leave {name}= out."
             )
     refuse_together({*keywords, "order_drift"} if by_order else keywords)
 

@@ -71,13 +71,11 @@ class VoteOptions:
         check_choice("decimal", self.decimal, (".", ","))
         if (self.a is None) != (self.b is None):
             raise ValueError(
-                f"got {'b= without a=' if self.a is None else 'a= without b='}; give both "
-                "columns, or neither to guess them."
+                f"got {'b= without a=' if self.a is None else 'a= without b='}; give both or none."
             )
         if self.outcomes is not None and self.soft:
             raise ValueError(
-                "outcomes= says what words of votes mean, and with soft=True there are "
-                "probabilities. Leave one of the two out."
+                "got outcomes=, of words, with soft=True, of numbers. Leave one of the two out."
             )
 
 
@@ -261,8 +259,7 @@ def _guess_winner(names: ColumnNames) -> tuple[int, ...]:
     first, second, tie = (names.find(f"winner {side}") for side in ("model a", "model b", "tie"))
     if first is None or second is None:
         raise ValueError(
-            f"No column is named as winners are in votes, such as 'winner'; there are {names}. Say "
-            "which by winner=."
+            f"No column is named as winners are, such as 'winner'; there are {names}. Say winner=."
         )
     return (first, second) if tie is None else (first, second, tie)
 
@@ -291,13 +288,11 @@ def _check_same_layout(controls: list[Control], options: VoteOptions) -> None:
         )
     if [*labels, *[OWN_ANSWER] * follows_own] != like.controls:
         raise ValueError(
-            f"The votes of like= have the controls {like.controls}, these {labels}; give controls= "
-            "of the same names."
+            f"The votes of like= have the controls {like.controls}, these {labels}; give the same."
         )
     if (options.by is None) != (like.groups is None):
         raise ValueError(
-            f"got by={options.by!r} for votes that follow those of by={like.by!r}; give both "
-            "groups, or none."
+            f"got by={options.by!r} for votes that follow those of by={like.by!r}; give both."
         )
 
 

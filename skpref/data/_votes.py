@@ -574,8 +574,7 @@ def _center_and_scale(label: str, sides: np.ndarray) -> tuple[float, float]:
     scale = size * float(np.sqrt(np.mean((apart / (size or 1.0)) ** 2)))
     if not scale > 0.0:
         raise ValueError(
-            f"The control {label!r} is the same on both sides of every vote, so that its effect "
-            "cannot be told; leave it out."
+            f"The control {label!r} is the same on both sides of every vote; leave it out."
         )
     return center, scale
 
@@ -600,8 +599,7 @@ def _label_votes(X: np.ndarray, signs: np.ndarray, like: Bunch | None) -> Labell
     """Return duels with labels, which have ties if some votes, or those before, are ties."""
     if like is None and not signs.any():
         raise ValueError(
-            f"All {len(signs)} votes that can be read are ties, which put no competitor above "
-            "another."
+            f"All {len(signs)} votes that can be read are ties. Give votes that somebody won."
         )
     tied = bool((signs == 0).any()) or (like is not None and "tie_threshold" in like.params)
     return attach_labels(X, signs if tied else (signs == 1).astype(np.int64), tied)

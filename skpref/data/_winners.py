@@ -11,13 +11,14 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from skpref._utils import check_number, warn
 from skpref.data._containers import TO_SPACES, check_one_each, is_blank, is_missing, plain_name
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import LARGEST_LABEL
-from skpref.data._labels import LabelledDuels, attach_labels, attach_signed_labels
+from skpref.data._labels import LabelledDuels, attach_labels, plain_labels
 from skpref.data._tables import column_cells
 
 # Sides that need no column: of the first argument, of the second.
@@ -69,34 +70,30 @@ def _distinct_repr(names: list[str]) -> Any:
 
 
 class DuelLabels(NamedTuple):
-    """Outcomes of duels, as `attach_labels` takes them.
+    """Labels of duels, as `attach_labels` takes them.
 
     Attributes
     ----------
     rows : ndarray of int of shape (n_kept,)
         Duels that have an outcome; the others are left out.
-    outcomes : array-like of shape (n_kept,) or None
-        None: the first won each.
-    ties : bool or None
-        Whether 0 is a tie. None: where there are both -1 and 0.
-    is_graded : bool
-    to_predict : bool
-        Whether there are no outcomes yet.
+    y : ndarray of int64 of shape (n_kept,) or None
+        None: there are no outcomes yet.
+    signed : bool
+        Whether 0 is a tie.
+    stated : bool
+        False if the first won each, as nothing else was said.
     """
 
     rows: np.ndarray
-    outcomes: Any = None
-    ties: bool | None = None
-    is_graded: bool = False
-    to_predict: bool = False
+    y: NDArray[np.int64] | None
+    signed: bool = False
+    stated: bool = True
 
     def attach(self, X: np.ndarray | DuelFrame) -> LabelledDuels:
         """Return duels with their labels, some turned round where only one side ever won."""
-        if self.to_predict:
+        if self.y is None:
             return LabelledDuels(X, np.empty(0, dtype=np.int64), np.zeros(len(X), dtype=bool))
-        if self.is_graded:
-            return attach_signed_labels(X, self.outcomes)
-        return attach_labels(X, self.outcomes, self.ties)
+        return attach_labels(X, self.y, self.signed)
 
 
 def read_labels(
@@ -140,7 +137,7 @@ def read_labels(
     --------
     >>> from skpref.data._winners import read_labels
     >>> opponents = ["ann", "bob", "cid"], ["bob", "cid", "ann"]
-    >>> read_labels(["Ann ", "tie (both bad)", "second"], 3, opponents).outcomes.tolist()
+    >>> read_labels(["Ann ", "tie (both bad)", "second"], 3, opponents).y.tolist()
     [1, 0, -1]
     """
     every, is_bool = np.arange(n_duels), isinstance(outcomes, bool | np.bool_)
@@ -151,7 +148,8 @@ def read_labels(
         )
     is_graded = grades is not None
     if not is_graded and (is_bool or outcomes is None):
-        return DuelLabels(every, ties=ties, to_predict=is_bool and not outcomes)
+        won = np.ones(n_duels, dtype=np.int64)
+        return DuelLabels(every, None if is_bool and not outcomes else won, stated=False)
     cells = _outcome_cells(outcomes, n_duels)
     values = cells.tolist()
     if is_graded:
@@ -159,12 +157,12 @@ def read_labels(
     else:
         codes = _winner_codes(values, names, sides, ties is not False)
     if codes is None:
-        return DuelLabels(every, cells, ties)
+        return DuelLabels(every, *plain_labels(cells, ties))
     rows = _rows_with_outcome(values, codes, ties is not False)
     labels = codes[rows]
     if is_graded or ties or (labels == 0).any():
-        return DuelLabels(rows, labels, True, is_graded)
-    return DuelLabels(rows, (labels == 1).astype(np.int64), False)
+        return DuelLabels(rows, labels, True)
+    return DuelLabels(rows, (labels == 1).astype(np.int64))
 
 
 def _outcome_cells(outcomes: Any, n_duels: int) -> np.ndarray:
@@ -215,8 +213,7 @@ def _grade_codes(values: list, grades: Any) -> np.ndarray:
     if unknown or not any(each is not None for each in plain):
         some = ", ".join(list(dict.fromkeys(map(repr, unknown)))[:5]) or "none but missing ones"
         raise ValueError(
-            f"Outcomes such as {some} are not among those of grades=, {list(words)}. Add them, or "
-            "leave such rows out."
+            f"Outcomes such as {some} are not among those of grades=, {list(words)}. Add them."
         )
     return np.array([MISSING if each is None else words[each] for each in plain], dtype=np.int64)
 

@@ -482,10 +482,11 @@ def _make_tests(model: Any, duels: _Duels, groups: dict[str, _Labels]) -> list[_
     return [*tests, _make_item_test(duels, names), _make_calibration_test(duels)]
 
 
-def _weights_and_deviations(weights: Any, duels: _Duels) -> tuple[Any, Array]:
-    """Return weights of residuals, (n_values, n), and the deviation of each weighted sum."""
+def _make_sum_test(topic: str, weights: Any, duels: _Duels, describe: Callable) -> _Test:
+    """Return a test of weighted sums of residuals, of weights (n_values, n), in deviations."""
     square = weights.power(2) if hasattr(weights, "power") else weights**2
-    return weights, np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
+    deviation = np.sqrt(np.maximum(square @ duels.variance, 1e-12))[:, None]
+    return _Test(topic, lambda sets: np.abs(weights @ sets.residual) / deviation, describe)
 
 
 def _make_ratio_test(topic, duels, powers, membership, describe):
@@ -614,7 +615,7 @@ def _make_order_tests(duels, periods):
     parts = [np.ones(len(duels.lead))]
     if periods is not None:
         parts += [periods.code == k for k in range(SETTINGS.n_periods)]
-    weights, deviation = _weights_and_deviations(np.stack(parts) * duels.lead, duels)
+    weights = np.stack(parts) * duels.lead
 
     def describe(at, _):
         shown = np.flatnonzero(parts[at] * duels.lead)
@@ -633,7 +634,7 @@ def _make_order_tests(duels, periods):
             "Tell fit who was shown first (order=) and learn the effect (order_effect_bounds=)",
         )
 
-    return [_Test("order", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
+    return [_make_sum_test("order", weights, duels, describe)]
 
 
 def _make_circle_tests(duels, names):
@@ -649,7 +650,7 @@ def _make_circle_tests(duels, names):
     place = np.repeat(np.arange(len(triangles)), 3), triangles.ravel()
     signs = np.tile([1.0, 1.0, -1.0], len(triangles))
     around = csr_array((signs, place), shape=(len(triangles), n_pairs))
-    weights, deviation = _weights_and_deviations(around @ sums, duels)
+    weights = around @ sums
     turn = weights @ duels.residual
 
     def describe(at, value):
@@ -663,7 +664,7 @@ def _make_circle_tests(duels, names):
             "kernel + skpref.kernels.Intransitive(Identity())",
         )
 
-    return [_Test("circles", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
+    return [_make_sum_test("circles", weights, duels, describe)]
 
 
 def _find_triangles(first, second, counts, n_items):
@@ -704,9 +705,7 @@ def _make_column_tests(model, duels):
         np.tile(np.arange(n), 2 * n_columns),
     )
     shape = n_columns * (1 + SETTINGS.n_periods), n
-    weights, deviation = _weights_and_deviations(
-        csr_array((np.tile(difference, 2), place), shape), duels
-    )
+    weights = csr_array((np.tile(difference, 2), place), shape)
 
     def describe(at, value):
         column, part = divmod(at, 1 + SETTINGS.n_periods)
@@ -718,7 +717,7 @@ def _make_column_tests(model, duels):
             "Look whether its sides or units are mixed up, and give it a linear term",
         )
 
-    return [_Test("columns", lambda sets: np.abs(weights @ sets.residual) / deviation, describe)]
+    return [_make_sum_test("columns", weights, duels, describe)]
 
 
 def _make_dependence_tests(name, labels, duels):

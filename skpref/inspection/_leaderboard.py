@@ -212,8 +212,7 @@ or votes, default=None
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
     ranked = contenders(model, items, user, at, time)
-    posterior = ranked.subject.posterior
-    _check_groups(groups, posterior)
+    posterior = _check_groups(groups, ranked.subject.posterior)
     over = replace(ranked.subject.over_hyperparameters(average), in_groups=groups == "these")
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     component = ranked.components()
@@ -231,7 +230,6 @@ or votes, default=None
     }
     columns = {name: column[order] for name, column in columns.items()}
     shown = columns if n_components > 1 else {k: columns[k] for k in columns if k != "component"}
-    first_group = order[component[order] == component[order[0]]]
     return _Board(
         **columns,
         n_components=n_components,
@@ -243,7 +241,7 @@ or votes, default=None
         noise_deviation=noise_deviation(posterior),
         n_hyperparameters=over.n_hyperparameters,
         **_notes_on_model(model, ranked, over, level),
-        lead=_lead_of_first(ranked, mixture, first_group, level),
+        lead=_lead_of_first(ranked, mixture, order, level),
         held=ranked.held,
     )
 
@@ -261,14 +259,15 @@ def _notes_on_model(model: Any, ranked: Contenders, over: Averaged, level: float
     }
 
 
-def _check_groups(groups: str, posterior: Any) -> None:
-    """Raise ValueError unless the board can be of such groups."""
+def _check_groups(groups: str, posterior: Any) -> Any:
+    """Return a posterior; ValueError unless its board can be of such groups."""
     check_choice("groups", groups, GROUPS)
     if groups == "these" and posterior.reader.prompts is None:
         raise ValueError(
             "got groups='these' with a model that was fitted without prompts; groups='new' is "
             "allowed. Pass prompts= to fit, or leave groups= out."
         )
+    return posterior
 
 
 class _Board(Bunch):
@@ -397,6 +396,8 @@ def _lead_of_first(
     ranked: Contenders, mixture: Mixture, order: NDArray[np.intp], level: float
 ) -> Bunch | None:
     """Return by what margin the first leads the second; None of one item alone."""
+    component = ranked.components()[order]
+    order = order[component == component[0]]
     if len(order) < 2:
         return None
     first, second = order[:1], order[1:2]

@@ -11,6 +11,7 @@ from skpref.plotting._style import (
     Display,
     check_matplotlib,
     draw_row_names,
+    draw_rows,
     height_of_rows,
     label_with_unit,
     palette,
@@ -120,10 +121,7 @@ class ControlEffectsDisplay(Display):
         n = len(slope)
         ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
-        rows = np.arange(n)
-        ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
-        self.intervals_ = ax.hlines(rows, lower, upper, color=color, alpha=0.45, linewidth=2.5)
-        (self.points_,) = ax.plot(slope, rows, "o", color=color, markersize=4.5)
+        self.intervals_, self.points_ = draw_rows(ax, slope, (lower, upper), color)
         what = f"utility of one standard deviation more, {percent_text(self.level)} intervals"
         ax.set_xlabel(label_with_unit(what, self.unit))
         draw_row_names(ax, np.asarray(self.names).tolist())

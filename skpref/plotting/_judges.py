@@ -17,6 +17,7 @@ from skpref.plotting._style import (
     height_of_rows,
     palette,
     percent_text,
+    thin_look,
 )
 
 
@@ -130,7 +131,7 @@ class JudgesDisplay(Display):
         ax = self._new_axes(ax, (4.8, height_of_rows(n)))
         colors, rows = palette(ax), np.arange(n)
         for place, style in ((0.0, (0, (4, 3))), (1.0, "-")):
-            ax.axvline(place, color="0.5", linewidth=0.8, linestyle=style, zorder=0)
+            ax.axvline(place, linestyle=style, **thin_look())
         self.intervals_ = ax.hlines(rows, self.lower, self.upper, color=GREY, linewidth=1.6)
         adversarial = self.probability_adversarial > 0.5
         random = ~adversarial & (self.probability_random > 0.5)
@@ -146,11 +147,8 @@ class JudgesDisplay(Display):
                 (self.points_[label],) = ax.plot(self.reliability[of], rows[of], mark, **look)
         bars = f"bars: {percent_text(self.level)} intervals"
         ax.set_xlabel(f"reliability ({bars})\n0: guesses, 1: the reference judge")
-        row_names = [
-            f"{name} ({count})"
-            for name, count in zip(np.asarray(self.names).tolist(), self.n_answers, strict=True)
-        ]
         if len(self.points_) > 1:
             draw_legend_above(ax, len(self.points_))
-        draw_row_names(ax, row_names)
+        counts = zip(np.asarray(self.names).tolist(), self.n_answers, strict=True)
+        draw_row_names(ax, [f"{name} ({count})" for name, count in counts])
         return self

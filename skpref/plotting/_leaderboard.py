@@ -13,6 +13,7 @@ from skpref.plotting._style import (
     Display,
     check_matplotlib,
     draw_row_names,
+    draw_rows,
     height_of_rows,
     label_with_unit,
     letter_size,
@@ -24,13 +25,8 @@ from skpref.plotting._style import (
 
 # Columns of a leaderboard.
 _OF_ITEMS = (
-    "names",
-    "utility",
-    "lower",
-    "upper",
-    "probability_best",
-    "rank_lower",
-    "rank_upper",
+    *("names", "utility", "lower", "upper"),
+    *("probability_best", "rank_lower", "rank_upper"),
 )
 
 
@@ -162,13 +158,8 @@ class LeaderboardDisplay(Display):
             check_number("top", top, low=1, integer=True)
         shown = {name: board[name][:top] for name in _OF_ITEMS}
         component = board.component[:top] if board.n_components > 1 else None
-        made = cls(
-            **shown,
-            level=board.level,
-            unit=board.unit,
-            n_items=len(board.names),
-            component=component,
-        )
+        beside = {"level": board.level, "unit": board.unit, "n_items": len(board.names)}
+        made = cls(**shown, **beside, component=component)
         return made.plot(ax=ax, annotate=annotate, color=color)
 
     def plot(self, ax: Any = None, *, annotate: bool = True, color: Any = None) -> Self:
@@ -198,16 +189,13 @@ class LeaderboardDisplay(Display):
         n = len(utility)
         ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
-        rows = np.arange(n)
-        ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
         has_interval = np.isfinite(lower) & np.isfinite(upper)
         ends = np.where(has_interval, lower, utility), np.where(has_interval, upper, utility)
-        self.intervals_ = ax.hlines(rows, *ends, color=color, alpha=0.45, linewidth=2.5)
+        where = np.where(has_interval, utility, np.nan)
+        self.intervals_, self.points_ = draw_rows(ax, where, ends, color)
         if self.component is not None:
             for row in np.flatnonzero(np.diff(np.asarray(self.component))):
                 ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)
-        where = np.where(has_interval, utility, np.nan)
-        (self.points_,) = ax.plot(where, rows, "o", color=color, markersize=4.5)
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"

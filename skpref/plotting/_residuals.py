@@ -17,6 +17,7 @@ from skpref.plotting._style import (
     height_of_rows,
     palette,
     percent_text,
+    thin_look,
 )
 
 _LOOKS = {"first wins": ("blue", "o"), "tie": ("green", "s"), "second wins": ("orange", "^")}
@@ -106,13 +107,10 @@ class ResidualsDisplay(Display):
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_choice("kind", kind, _KINDS)
         proba = predicted_proba(model, X, predict_params)
-        options = {
-            "classes": getattr(model, "classes_", None),
-            "level": level,
-            "kind": kind,
-            "ax": ax,
-        }
-        return cls.from_predictions(y, proba, groups, **options)
+        classes = getattr(model, "classes_", None)
+        return cls.from_predictions(
+            y, proba, groups, classes=classes, level=level, kind=kind, ax=ax
+        )
 
     @classmethod
     def from_predictions(
@@ -187,7 +185,7 @@ class ResidualsDisplay(Display):
         of_outcomes = kind == "outcomes" or (kind == "auto" and bool(self.outcomes))
         lines = self._outcome_lines() if of_outcomes else [("", self.surprise, self.surprise_band)]
         ax = self._new_axes(ax, (4.8, height_of_rows(n, 0.16 + 0.07 * len(lines))))
-        ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        ax.axvline(0.0, **thin_look())
         self.bands_: list[Any] = []
         self.points_: list[Any] = []
         many = len(lines) > 1

@@ -281,6 +281,19 @@ def draw_band(ax: Any, x: Any, lower: Any, upper: Any, color: Any = None, **opti
     return ax.fill_between(x, lower, upper, color=color, **look)
 
 
+def thin_look() -> dict[str, Any]:
+    """Return the look of a line that marks 0, or another value."""
+    return {"color": "0.5", "linewidth": 0.8, "zorder": 0}
+
+
+def draw_rows(ax: Any, values: Any, ends: Any, color: Any) -> tuple[Any, Any]:
+    """Draw a point and an interval in each row, beside a line at 0; return intervals and points."""
+    rows = np.arange(len(values))
+    ax.axvline(0.0, **thin_look())
+    intervals = ax.hlines(rows, *ends, color=color, alpha=0.45, linewidth=2.5)
+    return intervals, ax.plot(values, rows, "o", color=color, markersize=4.5)[0]
+
+
 def draw_legend_above(ax: Any, columns: int) -> Any:
     """Draw a legend above the axes, outside them, where their layout leaves room."""
     look = {"frameon": False, "fontsize": "small", "borderaxespad": 0.2, "handletextpad": 0.4}

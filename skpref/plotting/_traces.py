@@ -132,13 +132,7 @@ class TracesDisplay(Display):
             ax.axhline(start, color="0.5", linewidth=0.6, zorder=0)
             self.lines_.append(
                 [
-                    ax.plot(
-                        steps,
-                        start + chain,
-                        color=colors[k],
-                        linewidth=0.7,
-                        alpha=0.8,
-                    )[0]
+                    ax.plot(steps, start + chain, color=colors[k], linewidth=0.7, alpha=0.8)[0]
                     for k, chain in enumerate(trace)
                 ]
             )

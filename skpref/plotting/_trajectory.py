@@ -20,6 +20,7 @@ from skpref.plotting._style import (
     plain_text,
     shorten,
     size_in_points,
+    thin_look,
     wrap_to_width,
 )
 
@@ -175,7 +176,7 @@ class TrajectoryDisplay(Display):
             plain_text(shorten(name, SIZES.legend_name)) for name in np.asarray(self.names).tolist()
         ]
         if np.any(has_interval) and np.nanmin(lower) <= 0.0 <= np.nanmax(upper):
-            ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+            ax.axhline(0.0, **thin_look())
         self.lines_, self.bands_, self.marks_ = [], [], []
         for k, (color, dashes) in enumerate(line_looks(ax, len(names))):
             self.bands_.append(draw_band(ax, times, lower[k], upper[k], color, alpha=0.15))
@@ -190,7 +191,7 @@ class TrajectoryDisplay(Display):
                 look = {"color": color, "markersize": 4.5, "markeredgewidth": 0.7, "alpha": 0.7}
                 self.marks_ += ax.plot(answer_times, height, "|", **look)
         if self.now is not None and times[-1] > self.now:
-            ax.axvline(self.now, color="0.5", linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
+            ax.axvline(self.now, linestyle=(0, (2, 2)), **thin_look())
         if len(times) > 1:
             ax.set_xlim(times[0], times[-1])
         if times.dtype.kind == "M":

@@ -21,6 +21,7 @@ from skpref.plotting._style import (
     palette,
     percent_text,
     plain_text,
+    thin_look,
 )
 
 
@@ -342,7 +343,7 @@ class UtilityDisplay(Display):
     def _draw_curve(self, ax, color):
         """Draw the mean utility along one feature with its band, and the items below."""
         (x,) = self.grid
-        ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        ax.axhline(0.0, **thin_look())
         label = f"{percent_text(self.level)} interval"
         self.band_ = draw_band(ax, x, self.lower, self.upper, color, label=label)
         (self.line_,) = ax.plot(x, self.mean, color=color, linewidth=2.0, label="posterior mean")

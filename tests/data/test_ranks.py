@@ -44,7 +44,7 @@ def test_places_and_ranks_tell_the_same_choice():
 @pytest.mark.parametrize(
     ("y", "match"),
     [
-        ([0, 3], r"integers in \[0, 2\].*got 3"),
+        ([0, 3], r"position 3 of a set of 3"),
         ([0, np.nan], r"integers in \[0, 2\].*got nan"),
         ([True, False], r"integers in \[0, 2\]"),
         (["a", "b"], r"integers in \[0, 2\]"),

@@ -279,7 +279,7 @@ def test_an_id_against_itself_is_refused_whatever_its_features():
     ("id_column", "match"),
     [
         ("name", r"id_column='name' names no column: X has columns \['id', 'age'\]"),
-        (2, r"its position in \[0, 1\], got 2"),
+        (2, r"position in \[0, 1\], got 2"),
         (True, "got True"),
     ],
 )
