@@ -580,5 +580,5 @@ def test_prompts_of_votes_are_refused_without_pairs_or_without_prompts():
         next_pairs(in_prompts()[0], prompts=[1])
     with pytest.raises(ValueError, match="without a model that was fitted with prompts="):
         next_pairs(MODEL, allowed=[[0, 1]], prompts=[1])
-    with pytest.raises(ValueError, match="1 rows, prompts 2 ids"):
+    with pytest.raises(ValueError, match="2 ids in prompts for 1 rows"):
         next_pairs(in_prompts()[0], allowed=[["a", "b"]], prompts=[1, 2])

@@ -402,7 +402,7 @@ def test_votes_on_one_prompt_are_one_piece_of_evidence():
     assert_allclose(*[rule.e_values for rule in both], rtol=0)
     again = StoppingRule().update([first] * 6, prompts=[None] * 6)
     assert_allclose(again.e_values, both[0].e_values, rtol=0)
-    with pytest.raises(ValueError, match="6 rows, prompts 2 ids"):
+    with pytest.raises(ValueError, match="2 ids in prompts for 6 rows"):
         StoppingRule().update([first] * 6, prompts=[1, 2])
 
 

@@ -219,7 +219,7 @@ def test_one_label_and_contradicting_parameters(model):
     assert ones.classes_.tolist() == [0, 1] and np.isfinite(asked(ones, NAMES)).all()
     with pytest.raises(ValueError, match="qid belongs to items with ratings"):
         ones.fit(STUDY.X, STUDY.y, users=NAMES, qid=STUDY.users)
-    with pytest.raises(ValueError, match="144 rows, users 5 ids"):
+    with pytest.raises(ValueError, match="5 ids in users for 144 rows"):
         model.predict(STUDY.X, users=NAMES[:5])
 
 

@@ -169,7 +169,7 @@ def test_ids_of_any_hashable_kind():
 @pytest.mark.parametrize(
     ("users", "error", "message"),
     [
-        (["a"], ValueError, "X has 3 rows, users 1 ids"),
+        (["a"], ValueError, "got 1 ids in users for 3 rows"),
         ("abc", ValueError, "sequence of ids"),
         ([["a"], ["b"], ["c"]], TypeError, "hashable; row 0 of users holds a list"),
         (np.zeros((3, 2)), ValueError, r"shape \(n,\)"),
