@@ -398,20 +398,23 @@ class StoppingRule:
     def _labels_of_wins(self, value: Array) -> tuple[int, int] | None:
         """Return the labels of the second's and the first's wins, or raise ValueError."""
         below, zero = bool(np.any(value < 0.0)), bool(np.any(value == 0.0))
-        if not self.ties:
-            if zero and not below and np.any(value > 1.0):
-                raise ValueError(
-                    f"y holds 0 beside {value.max():g}. Beside grades, such as -2, -1, 1, 2, 0 is "
-                    "a tie: build StoppingRule(ties=True). If it is the second's win, pass -1."
-                )
-            labels = (-1, 1) if below else (0, 1) if zero else self._labels
-            if (below and zero) or (self._labels is not None and labels != self._labels):
-                raise ValueError(
-                    "y holds both 0 and labels below 0, here or since the first votes. If 0 is a "
-                    "tie, build StoppingRule(ties=True); if not, write the second's wins one way."
-                )
-            return labels
-        n_votes = self.n_votes + len(value)
+        if self.ties:
+            return self._labels_beside_ties(below, zero, self.n_votes + len(value))
+        if zero and not below and np.any(value > 1.0):
+            raise ValueError(
+                f"y holds 0 beside {value.max():g}. Beside grades, such as -2, -1, 1, 2, 0 is a "
+                "tie: build StoppingRule(ties=True). If it is the second's win, pass -1."
+            )
+        labels = (-1, 1) if below else (0, 1) if zero else self._labels
+        if (below and zero) or (self._labels is not None and labels != self._labels):
+            raise ValueError(
+                "y holds both 0 and labels below 0, here or since the first votes. If 0 is a tie, "
+                "build StoppingRule(ties=True); if not, write the second's wins one way."
+            )
+        return labels
+
+    def _labels_beside_ties(self, below: bool, zero: bool, n_votes: int) -> tuple[int, int] | None:
+        """Return the labels of wins where 0 is a tie; ValueError if 0 seems to be a win."""
         if self._labels or below:
             return (-1, 1)
         if zero and n_votes > _CLEAR:

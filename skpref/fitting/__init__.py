@@ -14,7 +14,6 @@ from skpref.fitting._averaging import (
 from skpref.fitting._biases import judged_comparisons, judged_rows
 from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
-from skpref.fitting._forecast import forecast, seconds_of
 from skpref.fitting._hyperpriors import (
     Hyperprior,
     LogNormal,
@@ -133,7 +132,6 @@ __all__ = [
     "fit_further",
     "fit_judged",
     "fit_posterior",
-    "forecast",
     "held",
     "held_engine",
     "hyperparameter_spread",
@@ -160,7 +158,6 @@ __all__ = [
     "refuse_offset",
     "refuse_other_prior",
     "report_fit",
-    "seconds_of",
     "takes_streams",
     "unit_length",
     "unit_of_answers",

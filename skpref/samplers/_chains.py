@@ -10,7 +10,7 @@ from skpref._utils import check_number, pivoted_cholesky
 
 # A position may touch a wall within rounding; it is kept this far inside, so that ratios stay
 # finite.
-SMALLEST = 1e-300
+SMALLEST = float(np.sqrt(np.finfo(np.float64).tiny))
 
 
 class Chains(NamedTuple):

@@ -18,7 +18,7 @@ except ImportError:  # pragma: no cover - it is not public, though unchanged sin
 # Half-angle tangents this close are the same time; a wall that was missed by rounding is met now.
 _SAME_TIME = 1e-11
 # Share of the size of a coordinate by which an end may lie outside for rounding.
-_OUTSIDE = 1e-9
+_OUTSIDE = float(np.sqrt(np.finfo(np.float64).eps))
 
 
 class WallsAtOrigin:

@@ -121,3 +121,10 @@ def test_covariances_are_told_from_other_matrices(n):
 def test_periodic_kernels_of_euclidean_distance_are_covariances_in_one_dimension(d, sound):
     X = np.random.default_rng(0).uniform(0.0, 2.0, (60, d))
     assert is_covariance(ExpSineSquared(1.0, 1.0)(X)) == sound
+
+
+def test_every_row_counts_whether_a_matrix_is_a_covariance():
+    K = np.eye(400)
+    assert is_covariance(K)
+    K[2, 3] = K[3, 2] = 2.0
+    assert not is_covariance(K)
