@@ -11,6 +11,8 @@ _ORDER = 24
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
 _POINTS = np.concatenate([[-1.0], _NODES, [1.0]])
 _HALVINGS = 48
+# What lies where an integrand is below e to minus this of its peak is left out.
+DEPTH = 40.0
 # Where more panels of one function than this are open at once, it is rounding that they show.
 _OPEN = 64
 

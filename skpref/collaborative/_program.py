@@ -31,7 +31,6 @@ from skpref.collaborative._users import UserTable
 from skpref.data import Training
 from skpref.fitting import (
     Settings,
-    forecast,
     make_model,
     report_fit,
     seconds_of,
@@ -49,10 +48,9 @@ def warn_cost(
     n_users: int,
     sizes: tuple[int, int, int],
     max_iter: int,
-    lesson: Lesson | None,
     factorised: bool = False,
 ) -> None:
-    """Warn of a fit that may take minutes, or most of the memory.
+    """Warn of a fit at given hyperparameters that may take minutes, or most of the memory.
 
     Parameters
     ----------
@@ -61,8 +59,6 @@ def warn_cost(
         Functions that tastes weigh, inducing points, inducing users.
     max_iter : int
         Passes at most.
-    lesson : Lesson or None
-        What hyperparameters are learned on.
     factorised : bool, default=False
         Whether weights and functions are.
     """
@@ -76,22 +72,16 @@ def warn_cost(
         bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
     work = 2.0 * max_iter * (n_duels * of_duel + n_users * of_user)
     crowded = bytes_ > 0.7 * available_bytes()
-    learning = 0.0
-    if lesson is not None:
-        learning = forecast(lesson.part, lesson.model, True)[0]
-    passes = seconds_of(work)
-    seconds = passes + learning
+    seconds = seconds_of(work)
     if seconds < _LONG and not crowded:
         return
     took = f"{seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"{seconds:.0f} s"
-    remedies = ["fewer functions or inducing points (n_latent, n_inducing)", "n_jobs=2 or more"]
-    if learning > passes:
-        remedies.insert(0, "n_learning_answers=2000 or fewer")
     warn(
         f"This fit of {n_duels} duels by {n_users} users is expected to take up to about {took} "
         f"(max_iter={max_iter} passes) and {bytes_ / 2**30:.1f} GiB"
-        f"{' (more than there is)' if crowded else ''}. To spare them: {', or '.join(remedies)}. "
-        "verbose=1 shows how far it is."
+        f"{' (more than there is)' if crowded else ''}. To spare them: fewer functions or "
+        "inducing points (n_latent, n_inducing), or n_jobs=2 or more. verbose=1 shows how far it "
+        "is."
     )
 
 
@@ -172,7 +162,7 @@ def fit_users(estimator, settings: Settings, training: Training) -> None:
             learned_on = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
     sizes = _count_sizes(estimator, method, model, comparisons, factorised)
-    warn_cost(len(user), len(users), sizes, estimator.max_iter, lesson, factorised)
+    warn_cost(len(user), len(users), sizes, estimator.max_iter, factorised)
     study = Study(
         comparisons=comparisons,
         user=user,

@@ -144,7 +144,7 @@ def test_the_forecast_of_cost_is_linear_in_users(monkeypatch):
 
     def minutes(n, sizes=(40, 100, 0)):
         with pytest.warns(UserWarning, match="duels by") as caught:
-            _cost.warn_cost(45 * n, n, sizes, 100, None)
+            _cost.warn_cost(45 * n, n, sizes, 100)
         return int(re.search(r"(\d+) minutes", str(caught[0].message))[1])
 
     assert minutes(20_000) == pytest.approx(10 * minutes(2000), rel=0.02)
