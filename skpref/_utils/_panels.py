@@ -9,6 +9,8 @@ from skpref._utils._linalg import Array
 
 _ORDER = 24
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
+# What lies where an integrand is below e to minus this of its peak is left out.
+DEPTH = 40.0
 # A panel is halved up to so many times, and where more panels of one function than this are open
 # at once, it is rounding that they show.
 _MOST = 64

@@ -33,36 +33,56 @@ from skpref.fitting import (
     Settings,
     make_model,
     report_fit,
+    seconds_of,
 )
 from skpref.inference import EP, available_bytes
 from skpref.kernels import seen_columns
 
+# Of a pass over products of weights and functions, for an answer and a function: array by array.
+_PRODUCT = 4e3
+_LONG = 60.0
 
-def warn_memory(
-    n_duels: int, n_users: int, sizes: tuple[int, int, int], factorised: bool = False
+
+def warn_cost(
+    n_duels: int,
+    n_users: int,
+    sizes: tuple[int, int, int],
+    max_iter: int,
+    factorised: bool = False,
 ) -> None:
-    """Warn of a fit that may take most of the memory.
+    """Warn of a fit at given hyperparameters that may take minutes, or most of the memory.
 
     Parameters
     ----------
     n_duels, n_users : int
     sizes : (int, int, int)
         Functions that tastes weigh, inducing points, inducing users.
+    max_iter : int
+        Passes at most.
     factorised : bool, default=False
         Whether weights and functions are.
     """
-    d, m, r = sizes
+    d, m, r = map(float, sizes)
+    of_duel = 1e4 + 2.0 * d * (d + m) + 4.0 * d * m + 2.0 * m**2
+    of_user = 6.0 * d**3 + 4.0 * d * m * (d + m) + 4.0 * (d * r) ** 2
     # Prior and posterior of all tastes, while they are found and as they are kept.
-    doubles = n_users * (4 * d * (d + m) + 2 * (d * d if r else 0))
+    bytes_ = 8.0 * n_users * (4.0 * d * (d + m) + 2.0 * (d * d if r else 0.0))
     if factorised:
-        doubles = 12 * d * (n_users + n_duels)
-    bytes_ = 8.0 * doubles
-    if bytes_ > 0.7 * available_bytes():
-        warn(
-            f"This fit of {n_duels} duels by {n_users} users is expected to take "
-            f"{bytes_ / 2**30:.1f} GiB, more than there is. To spare them take fewer functions or "
-            "inducing points (n_latent, n_inducing)."
-        )
+        of_duel, of_user = d * (_PRODUCT + 4.0 * m**2), 4.0 * d * (1.0 + r) ** 2
+        bytes_ = 8.0 * 12.0 * d * (n_users + n_duels)
+    work = 2.0 * max_iter * (n_duels * of_duel + n_users * of_user)
+    crowded = bytes_ > 0.7 * available_bytes()
+    seconds = seconds_of(work)
+    if seconds < _LONG and not crowded:
+        return
+    took = f"{seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"{seconds:.0f} s"
+    warn(
+        f"This fit of {n_duels} duels by {n_users} users is expected to take up to about {took} "
+        f"(max_iter={max_iter} passes) and {bytes_ / 2**30:.1f} GiB"
+        f"{' (more than there is)' if crowded else ''}. To spare them: fewer functions or "
+        "inducing points (n_latent, n_inducing), or n_jobs=2 or more. verbose=1 shows how far it "
+        "is."
+    )
 
 
 # Attributes that a fit of several users alone sets.
@@ -142,7 +162,7 @@ def fit_users(estimator, settings: Settings, training: Training) -> None:
             learned_on = f"{len(lesson.part.positions)} answers of {lesson.n_users} users"
     names = [] if lesson is None else lesson.model.names
     sizes = _count_sizes(estimator, method, model, comparisons, factorised)
-    warn_memory(len(user), len(users), sizes, factorised)
+    warn_cost(len(user), len(users), sizes, estimator.max_iter, factorised)
     study = Study(
         comparisons=comparisons,
         user=user,

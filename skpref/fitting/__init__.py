@@ -14,6 +14,7 @@ from skpref.fitting._averaging import (
 from skpref.fitting._biases import judged_comparisons, judged_rows
 from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
+from skpref.fitting._forecast import seconds_of
 from skpref.fitting._hyperpriors import (
     Hyperprior,
     LogNormal,
@@ -158,6 +159,7 @@ __all__ = [
     "refuse_offset",
     "refuse_other_prior",
     "report_fit",
+    "seconds_of",
     "takes_streams",
     "unit_length",
     "unit_of_answers",

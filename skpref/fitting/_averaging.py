@@ -39,7 +39,7 @@ _THRESHOLD = 0.5
 # Steps of the differences of gradients, in nats or deviations of the noise.
 STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
-WIDER, _WIDEST = 1.15, 2.0
+WIDER, WIDEST = 1.15, 2.0
 # What no answer tells, the unit of all utilities, is held to this deviation of its logarithm.
 _HELD = 0.05
 # Points: so many, and as many more a hyperparameter, up to the last. Of chains through time, each
@@ -320,7 +320,7 @@ def _covariance_root(model, gradient):
     curvature = _log_posterior_curvature(model.theta, model.bounds, gradient, unit) + np.diag(
         precision * unit**2
     )
-    root = eigen_root(covariance_of(curvature, _WIDEST**-2))
+    root = eigen_root(covariance_of(curvature, WIDEST**-2))
     # Of either sign of an axis the one whose largest part is positive: rounding is not to say.
     root = root * np.sign(root[np.argmax(np.abs(root), axis=0), np.arange(root.shape[1])])
     return unit[:, None] * root

@@ -1,7 +1,8 @@
-"""Time and memory of a fit, forecast before it begins.
+"""Time and memory of a fit at given hyperparameters, forecast before it begins.
 
 Seconds are those of a machine like most: this machine is not looked at, so that a fit is the same
 everywhere. Two thresholds: where `chosen_engine` takes inducing points, where `warn_cost` warns.
+How long a search for hyperparameters takes is told by its first evaluation, see `Report`.
 """
 
 from dataclasses import replace
@@ -43,7 +44,7 @@ _BRISK = 2.5
 # Inducing points that inference="auto" takes.
 _POINTS = 500
 # Seconds from which on inference="auto" takes inducing points, and a warning tells of a fit.
-_LONG = 60.0
+LONG = 60.0
 # Learning from all answers for so many seconds is not worth while.
 _PATIENCE = 20.0
 # So long a run of EP at given hyperparameters makes a search of some seconds, as drifts have it.
@@ -54,20 +55,16 @@ _LARGE = 2.0**27
 _OPERATION = 2.2e-11
 
 
-def forecast(comparisons: Comparisons, model: Model, learned: bool) -> tuple[float, float]:
-    """Return the seconds and bytes that a fit is expected to take, roughly.
+def forecast(comparisons: Comparisons, model: Model) -> tuple[float, float]:
+    """Return the seconds and bytes that a fit at given hyperparameters takes, roughly.
 
     Parameters
     ----------
     comparisons : Comparisons
     model : Model
-    learned : bool
-        Whether hyperparameters are searched for.
     """
     cost = _exact_cost(comparisons, model)
-    seconds = (
-        _search_seconds(cost, model) if learned else _matrix_seconds(cost) + _PASSED * cost.linear
-    )
+    seconds = _matrix_seconds(cost) + _PASSED * cost.linear
     if type(model.engine) in _DRAWN:
         at_thousand, power = _DRAWN[type(model.engine)]
         share = model.engine.get_params()["draws"] / 1000.0
@@ -140,10 +137,10 @@ def chosen_engine(
         return EP()
     cost = PriorRule().cost(kernel, comparisons, likelihood)
     seconds, n_bytes = _matrix_seconds(cost), cost.n_bytes
-    if named or comparisons.rows.joint or (seconds <= _LONG and has_memory(n_bytes)):
+    if named or comparisons.rows.joint or (seconds <= LONG and has_memory(n_bytes)):
         return EP()
     takes = f"some {seconds / 60.0:.0f} minutes"
-    if seconds <= _LONG:
+    if seconds <= LONG:
         takes = f"{n_bytes / 1e9:.2g} GB of memory, which are not available,"
     warn(
         f"Exact inference would take {takes} for "
@@ -219,7 +216,7 @@ def _auto_learning_size(comparisons: Comparisons, model: Model) -> int | None:
             return ENOUGH.sparse
         return None if seconds <= _BRISK else max(ENOUGH.points, brisk)
     many = n_answers >= 4 * ENOUGH.exact and seconds > _PATIENCE
-    if not many and not (n_answers >= 2 * ENOUGH.exact and seconds > _LONG):
+    if not many and not (n_answers >= 2 * ENOUGH.exact and seconds > LONG):
         return None
     return max(
         ENOUGH.exact if _item_identities(model.kernel, comparisons) is False else ENOUGH.names,
@@ -270,11 +267,9 @@ def warn_cost(
     if model.rule.by_points:
         return
     on_all = learned and (part is None or part is comparisons)
-    seconds, bytes_ = forecast(comparisons, model, on_all)
-    if learned and not on_all and part is not None:
-        seconds += forecast(part, model, True)[0]
+    seconds, bytes_ = forecast(comparisons, model)
     crowded = bytes_ > _LARGE and bytes_ > 0.7 * available_bytes()
-    if seconds < _LONG and not crowded:
+    if seconds < LONG and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"
     remedy = "fit fewer duels or items"

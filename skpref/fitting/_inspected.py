@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import (
     BLOCK,
+    TOLERANCE,
     Array,
     RandomLike,
     blas_threads,
@@ -55,9 +56,6 @@ from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
 # Posteriors over the hyperparameters of one fit, kept for its further tables.
 _LAST: WeakKeyDictionary[Model, tuple[list[Weighted], int]] = WeakKeyDictionary()
-
-# Step of the difference that is the slope of a score, in standard deviations of an item's noise.
-_SLOPE_STEP = 1e-3
 
 # Readings of judges of at least this weight are averaged over hyperparameters, the rest taken at
 # those of the fit: intervals of 90 % do not feel a hundredth.
@@ -101,7 +99,7 @@ def unit_of_answers(likelihood: Likelihood, unit: str, effect_variance: float = 
         return float(np.sqrt(likelihood.utility_noise + effect_variance))
     slope = likelihood.score_slope
     if effect_variance:
-        step = _SLOPE_STEP * np.sqrt(likelihood.utility_noise)
+        step = np.sqrt(TOLERANCE * likelihood.utility_noise)
         margins, variances = np.array([-step, step]), np.full(2, 2.0 * effect_variance)
         order = (np.zeros(2, dtype=np.int8),) if likelihood.uses_order else ()
         proba = likelihood.outcome_proba(margins, variances, *order)

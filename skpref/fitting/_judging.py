@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
 from skpref.data import Comparisons, Respondents, distinct_rows, name_ranks
-from skpref.fitting._averaging import STEP, WIDER, lattice
+from skpref.fitting._averaging import STEP, WIDER, WIDEST, lattice
 from skpref.fitting._biases import Biases, judged_rows, own_effect_rows
 from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
 from skpref.fitting._forecast import learning_part
@@ -44,11 +44,8 @@ from skpref.likelihoods import JudgeReliability, Likelihood
 _TURNS, _STEPS = 6, 12
 # The fixed point is reached where reliability moves by less, in its posterior deviations.
 _RELIABILITY_TOL = 0.05
-# Of a judge who turned back by more than this share of the last step, the next step is halved.
-_BACK = 0.5
-# Where reliability moves by more with its median held, it was not at the fixed point.
-_MOVED_AWAY = 2.0
-# After all turns a warning tells of a larger move.
+# Where it moves by more with its median held, it was not at the fixed point; and after all turns a
+# warning tells of it.
 _NOT_CONVERGED = 1.0
 # Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
 _THETA_TOL = 0.02
@@ -59,9 +56,6 @@ _UNCERTAIN = 0.1
 # Nodes a judge of that average, of two judges at least; and the least probability of a reading
 # whose posterior is one: with less it is that at the mean of reliability.
 _NODES_A_JUDGE, _LEAST_WEIGHT = 4, 0.1
-# Log probability of the kind of each judge from which on hyperparameters may be learned from the
-# average over readings: it has a scale of reliability then.
-_CLEAR = np.log(0.9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +187,7 @@ def fit_judged(
             moved = np.inf if before is None else beliefs.moved(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
                 with_median = judging.find_fixed_point(model, beliefs)
-                if with_median.moved(beliefs) < _MOVED_AWAY:
+                if with_median.moved(beliefs) < _NOT_CONVERGED:
                     held = model, with_median
                     break
                 beliefs = with_median  # hyperparameters follow
@@ -377,9 +371,10 @@ class _Judging:
                 )
                 if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
-                # Estimates of judges that turn adversarial by turns would never converge.
+                # Estimates of judges that turn adversarial by turns would never converge: of a
+                # judge who turned back the next step is halved.
                 last, step = step, looked.step(beliefs)
-                share = np.where(step * last < -_BACK * last**2, 0.5 * share, share)
+                share = np.where(step * last < 0.0, 0.5 * share, share)
                 beliefs = looked.part_of_the_way(beliefs, share)
         return beliefs
 
@@ -413,11 +408,13 @@ class _Judging:
     def choose_reading(self, model: Model, beliefs: Beliefs) -> Beliefs:
         """Choose the most probable reading; ``beliefs`` at the last fixed point, if it is alone.
 
-        Where readings balance, the average over them has no scale of reliability to learn.
+        Where readings balance, the average over them has no scale of reliability to learn: where
+        another kind of some judge is as probable as `_LEAST_WEIGHT`.
         """
         reading = self._last_reading(beliefs)
         masses = reading.log_masses[reading.judges]
-        if np.all(np.max(masses - logsumexp(masses, axis=1, keepdims=True), axis=1) > _CLEAR):
+        likely = np.exp(np.max(masses - logsumexp(masses, axis=1, keepdims=True), axis=1))
+        if np.all(likely > 1.0 - _LEAST_WEIGHT):
             return beliefs
         if len(open_judges(reading, _log_shares(beliefs.law))):
             beliefs = self.find_fixed_point(model, beliefs.scaled())
@@ -607,11 +604,6 @@ def _warn_turns(moved):
 
 # -- the noise of the reference judge --------------------------------------------------------
 
-# Precision that is there in any case, of log reliability and the hyperparameters.
-_LEAST = 0.04
-# Hyperparameters of a kernel at most that are looked at.
-_MOST = 20
-
 
 def reference_deviation(
     comparisons: Comparisons,
@@ -642,7 +634,7 @@ def reference_deviation(
         model = model.learner
     engine = model.evidence_engine.relaxed()
     theta = np.asarray(model.kernel.theta, dtype=np.float64)
-    theta = theta if search is not None and len(theta) <= _MOST else theta[:0]
+    theta = theta if search is not None else theta[:0]
     held = model.likelihood.held()
     state: State | None = None
 
@@ -675,7 +667,7 @@ def reference_deviation(
         bend[0, 1:] = bend[1:, 0] = (to_low - to_high) / (2.0 * STEP)
         for k, step in enumerate(STEP * np.eye(len(theta))):
             bend[1:, 1 + k] = (gradient - at(0.0, theta + step)[1]) / STEP
-    return float(np.sqrt(covariance_of(bend, _LEAST)[0, 0]))
+    return float(np.sqrt(covariance_of(bend, WIDEST**-2)[0, 0]))
 
 
 def is_noise_fixed(likelihood: Likelihood) -> bool:

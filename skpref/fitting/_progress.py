@@ -11,13 +11,15 @@ import numpy as np
 
 from skpref._utils import warn
 from skpref.data import Comparisons, distinct_rows
-from skpref.fitting._forecast import learning_part, warn_cost
+from skpref.fitting._forecast import LONG, learning_part, warn_cost
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search, Step, StopSearch
 from skpref.inference import Pass
 
 # Seconds between two lines at verbose=1.
 _EVERY = 2.0
+# Evaluations that a search takes: from 15 to 60.
+_EVALUATIONS = 30
 
 
 @contextmanager
@@ -106,6 +108,8 @@ class Report:
         """Report an evaluation of the search; raise StopSearch where a callback wants to stop."""
         if step.number == 1:  # one search follows another, with judges or from several starts
             self._searches, self._seconds, self._best = self._searches + 1, 0.0, -float("inf")
+        if self._searches == step.number == 1:
+            _warn_long_search(step.seconds)
         self._seconds += step.seconds
         self._best = max(self._best, step.log_posterior)
 
@@ -141,6 +145,16 @@ class Report:
         task = self._root.subcontext(name)
         task.call_on_fit_task_begin(estimator=self._estimator)
         return bool(task.call_on_fit_task_end(estimator=self._estimator))
+
+
+def _warn_long_search(seconds):
+    """Warn of a search for hyperparameters that takes minutes, by the time of an evaluation."""
+    if seconds * _EVALUATIONS > LONG:
+        warn(
+            f"An evaluation of the hyperparameters took {seconds:.2g} s, and a search makes some "
+            f"{_EVALUATIONS}: about {seconds * _EVALUATIONS / 60.0:.0f} minutes. To spare them: "
+            "learn on fewer answers by n_learning_answers. verbose=1 shows how far it is."
+        )
 
 
 def _describe_items(estimator, comparisons, timed):

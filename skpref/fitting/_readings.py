@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from skpref._utils import Array
+from skpref._utils import ITERATION_CAP, Array
 from skpref.data import Comparisons
 from skpref.fitting._reliability import Cavities
 from skpref.gp import Prior
@@ -29,9 +29,6 @@ MOST_JUDGES = 6
 # less the utility is nearly the same for each kind. With 30 judges of 10 answers about 20 items no
 # probability moves by more than 0.01 if all are told apart, and it takes 27 times the seconds.
 LEAST_SHARE = 0.1
-# Readings at most that are looked at beside the first: the most probable ones come first, and six
-# judges of three answers each would have more than 200 of them.
-MOST_READINGS = 100
 # Nats by which cavities may understate how probable it is that a judge answers at random, or does
 # not: they hold the judge's other answers.
 CAVITY_ERROR = 3.0
@@ -160,7 +157,7 @@ def open_readings(
         first = evaluate(start, first, judges[:0])
     readings, tried = {first.key: first}, {first.key}
     best, waiting = first.log_weight, _propose_changes(first, judges, log_shares)
-    for _ in range(MOST_READINGS):
+    for _ in range(ITERATION_CAP):
         waiting = [each for each in waiting if each.key not in tried]
         if not waiting:
             break

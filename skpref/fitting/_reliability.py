@@ -131,8 +131,8 @@ _DEPTH = 30.0
 _ROUNDS = 8
 # A grid that the density fills to less than this is laid again.
 _FILLED = 0.4
-# Of normals: deviations that are narrow, in distances of the points, and how far they reach.
-_NARROW, _SURE = 1.5, 8.0
+# Deviations of normals that are narrow, in distances of the points.
+_NARROW = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +221,7 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
         return log_masses
     every = np.all(narrow)
     u, spread = (u, spread) if every else (u[:, narrow], spread[narrow])
-    is_near = np.abs(u) <= _SURE + 3.0 * step / spread  # the points that get any, and beside them
+    is_near = np.abs(u) <= _REACH + 3.0 * step / spread  # the points that get any, and beside them
     some = u[is_near]
     excess = np.zeros_like(u)  # in deviations, E[(x − point)₊]
     excess[is_near] = np.exp(-0.5 * some**2) / np.sqrt(2.0 * np.pi) - some * ndtr(-some)
@@ -232,7 +232,7 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
     inner -= 2.0 * excess[..., 1:-1]
     inner /= step
     np.maximum(hats, 0.0, out=hats)
-    hats[np.abs(u) > _SURE + step / spread] = 0.0
+    hats[np.abs(u) > _REACH + step / spread] = 0.0
     if every:
         return _log(hats)
     log_masses[:, narrow] = _log(hats)
@@ -245,8 +245,8 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
 _EXPECTED = 10.0
 # Deviation of the log of the variance of log reliability; variances that are weighed, a decade.
 _SPREAD, _PER_DECADE = 1.5, 3
-# Probability of a variance that counts.
-_COUNTS = 1e-3
+# The least probability of a variance, and share of a precision that is left, that counts.
+_LEAST = 1e-3
 # Steps of EM for the shares; a step of the log median.
 _EM, _ASIDE = 5, 0.2
 
@@ -292,7 +292,7 @@ class Law(NamedTuple):
 
     def relevant(self) -> Self:
         """Return the law without variances of negligible probability."""
-        some = self.weights > _COUNTS
+        some = self.weights > _LEAST
         weights = self.weights[some] / self.weights[some].sum()
         return self._replace(variances=self.variances[some], weights=weights)
 
@@ -347,7 +347,7 @@ class ReliabilityLikelihood(NamedTuple):
             Of answers and a law that are nearly the same.
         """
         before = (None, None) if near is None else near.sides
-        prior = np.log(law.median), law.variances[law.weights > _COUNTS].max(), n_judges
+        prior = np.log(law.median), law.variances[law.weights > _LEAST].max(), n_judges
 
         def on_grid(sign: float, near: GridLikelihood | None) -> GridLikelihood:
             return GridLikelihood.of(lambda x: log_likelihood(sign * np.exp(x)), *prior, near)
@@ -488,7 +488,7 @@ class ReliabilityLikelihood(NamedTuple):
         expected : Law
             As before any answer.
         """
-        some = law.weights > _COUNTS
+        some = law.weights > _LEAST
         few = law._replace(variances=law.variances[some])
 
         def fit(away):
@@ -566,8 +566,6 @@ def _log(values):
 
 # -- the likelihood by cavities --------------------------------------------------------------
 
-# The least share of a precision that is left.
-_LEAST_SHARE = 1e-3
 # A larger change, in precisions, is none of rounding: there is no such site.
 _UNCLOSED = 1e-2
 
@@ -654,7 +652,7 @@ class Cavities(NamedTuple):
             near_tau = power * np.maximum(near.curvature, 0.0)
             near_nu = power * near.gradient + near_tau * mean
             near_sites = near_tau, near_nu
-            plain = site_update((mean, variance), near_sites, *factors, least_share=_LEAST_SHARE)
+            plain = site_update((mean, variance), near_sites, *factors, least_share=_LEAST)
             cav_mean = np.where(lost, plain.cav_mean, cav_mean)
             cav_var = np.where(lost, plain.cav_var, cav_var)
             tau, nu = np.where(lost, near_tau, tau), np.where(lost, near_nu, nu)
@@ -771,7 +769,7 @@ class _Quadratic(NamedTuple):
         """Return the quadratic without a Gaussian site on r u + c, with the noise added to the
         variances."""
         u, c = r * self.variance + self.covariance, r * self.covariance + self.beside_variance
-        share = np.maximum(1.0 - precision * (r * u + c), _LEAST_SHARE)
+        share = np.maximum(1.0 - precision * (r * u + c), _LEAST)
         step = (precision * (r * self.mean + self.beside) - shift) / share
         gain, no = precision / share, np.zeros(len(r))
         return type(self)(

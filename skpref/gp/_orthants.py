@@ -10,6 +10,7 @@ from scipy.special import erfcx, log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp, ow
 from scipy.stats.qmc import Sobol
 
 from skpref._utils import (
+    DEPTH,
     ITERATION_CAP,
     NEGLIGIBLE,
     TOLERANCE,
@@ -27,8 +28,6 @@ Family: TypeAlias = Callable[[NDArray[np.intp], Array], Array]
 
 # The peak is sought in t, x = top − sinh t; sinh 30 is 5e12.
 _FARTHEST = 30.0
-# What is e⁻⁴⁰ of the peak is left out.
-_DROP = 40.0
 
 
 def integral(function: Family, edges: Array, tolerance: Array | float = TOLERANCE) -> Array:
@@ -55,7 +54,7 @@ def log_integral(log_density: Family, top: Array) -> Array:
 
     def share(row: NDArray[np.intp], x: Array) -> Array:
         relative = log_density(row, peak[row, None] + width[row, None] * x) - height[row, None]
-        return np.exp(np.minimum(relative, 2.0 * _DROP))
+        return np.exp(np.minimum(relative, 2.0 * DEPTH))
 
     # Values of g have rounding in proportion to their size.
     tolerance = TOLERANCE + 1e-14 * np.abs(height)
@@ -94,7 +93,7 @@ def _find_reach(
     for _ in range(16):
         middle = (low + high) / 2.0
         distance = np.minimum(10.0**middle, most)
-        inside = at(peak + side * distance) > height - _DROP
+        inside = at(peak + side * distance) > height - DEPTH
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return np.minimum(10.0**high, most)
 

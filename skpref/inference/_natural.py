@@ -1,7 +1,7 @@
 """Natural gradients of the variational bound, its output scale, and linearised likelihoods."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -509,14 +509,11 @@ class Tally(NamedTuple):
         return type(self)(*(each[numbers] for each in self))
 
 
-_NONE = Tally(*np.zeros((3, 0)))
-
-
 @dataclass(frozen=True, eq=False)
 class LinearisedBatch(AnswerBatch):
     """An `AnswerBatch` whose targets are the linearised update; its bound is the true one of q."""
 
-    tally: Tally = _NONE
+    tally: Tally = field(default_factory=lambda: Tally(*np.zeros((3, 0))))
 
     @classmethod
     def of(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import NEGLIGIBLE, Array
+from skpref._utils import ITERATION_CAP, NEGLIGIBLE, Array
 from skpref.inference._base import Approximation, Engine, Problem
 from skpref.inference._ep import EP, SiteRows, SiteUpdate, cavity_moments, site_update
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
@@ -12,9 +12,9 @@ from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 # Sweeps in which all other sites follow. Of small problems with none .05 of the answers were off by
 # .03 to .15 nats.
 _SWEEPS = 3
-# Iterations to the sites of given moments, the change of a site that ends them, and the least share
+# The change of a site that ends the iterations to the sites of given moments, and the least share
 # of a precision that is left.
-_ITERATIONS, _CLOSE, _LEAST_SHARE = 50, 1e-6, 1e-3
+_CLOSE, _LEAST_SHARE = 1e-6, 1e-3
 
 
 class MatchingSites(NamedTuple):
@@ -72,7 +72,7 @@ def matching_sites(
     variance = marginals[1]
     tau, nu = np.zeros((2, len(variance))) if start is None else start
     step = 1.0
-    for _ in range(_ITERATIONS):
+    for _ in range(ITERATION_CAP):
         update = site_update(
             marginals, (tau, nu), likelihood, answers, power, rest, least_share=_LEAST_SHARE
         )

@@ -7,6 +7,7 @@ solutions to temporal Gaussian process regression models", MLSP 2010).
 """
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +24,12 @@ from skpref.kernels._features import (
 from skpref.kernels._leaves import Seasons, Wiener, season_of
 from skpref.kernels._wrappers import Teams, View, fold
 
-_SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2}
-# Orders of other processes than Matérn's.
-_CONSTANT, _WIENER = -1, -2
+
+class _Order(IntEnum):
+    """Orders of other processes than Matérn's."""
+
+    WIENER = -2
+    CONSTANT = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class Process:
 
     def spread(self, times: Array) -> Array:
         """Covariance of its state at some times without anything known, (size, size, n)."""
-        if self.order == _WIENER:
+        if self.order == _Order.WIENER:
             return self.variance * np.abs(times)[None, None]
         unit = _STATIONARY[max(self.order, 0)]
         return self.variance * np.repeat(unit[:, :, None], len(times), axis=2)
@@ -93,9 +97,9 @@ class Process:
 
     def _transition_within(self, before: Array, after: Array) -> tuple[Array, Array]:
         """A and Q without seasons."""
-        if self.order == _WIENER:
+        if self.order == _Order.WIENER:
             return self._wiener(before, after)
-        if self.order == _CONSTANT:
+        if self.order == _Order.CONSTANT:
             return np.ones((1, 1, len(after))), np.zeros((1, 1, len(after)))
         A = self._transition(after - before)
         unit = _STATIONARY[self.order]
@@ -330,7 +334,7 @@ def _static_parts(static: Form | None, who: tuple[int, ...]) -> tuple[list[Proce
         return [], Form([], np.zeros(0), np.zeros((0, 0)))
     constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
     constants = [
-        Process(_CONSTANT, 1.0, float(value), slope)
+        Process(_Order.CONSTANT, 1.0, float(value), slope)
         for value, slope in zip(static.value[constant], static.slope[constant], strict=True)
     ]
     keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
@@ -351,7 +355,7 @@ class _TimeLeaf(NamedTuple):
 
     def within(self, seasons: "_TimeLeaf") -> "_TimeLeaf | None":
         """The product with a leaf of seasons alone; None if it is not known."""
-        if self.starts or seasons.column != self.column or seasons.order != _CONSTANT:
+        if self.starts or seasons.column != self.column or seasons.order != _Order.CONSTANT:
             return None
         return self._replace(starts=seasons.starts, share=seasons.share, share_at=seasons.share_at)
 
@@ -366,18 +370,18 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
         if rows[0].shape[1] != 1:
             return None
         unit, no_slope = np.ones(1), np.zeros((1, kernel.n_dims))
-        if type(kernel) is gp.Matern and kernel.nu in _SMOOTHNESS:
+        if type(kernel) is gp.Matern and kernel.nu - 0.5 in range(len(_STATIONARY)):
             length = float(np.ravel(kernel.length_scale)[0])
             free = 0 if kernel.n_dims else None
-            leaf = _TimeLeaf(_SMOOTHNESS[kernel.nu], length, 0, free, 0)
+            leaf = _TimeLeaf(int(kernel.nu), length, 0, free, 0)
             return {leaf: Form([((), ())], unit, no_slope)}
         if type(kernel) is Wiener:
             rate = np.array([float(kernel.rate)])
             slope = rate[:, None].repeat(kernel.n_dims, axis=1)
-            return {_TimeLeaf(_WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+            return {_TimeLeaf(_Order.WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
         if type(kernel) is Seasons:
             own = tuple(np.asarray(kernel.starts, dtype=np.float64).tolist()), float(kernel.share)
-            leaf = _TimeLeaf(_CONSTANT, 1.0, 0, None, 0, *own, 0 if kernel.n_dims else None)
+            leaf = _TimeLeaf(_Order.CONSTANT, 1.0, 0, None, 0, *own, 0 if kernel.n_dims else None)
             return {leaf: Form([((), ())], unit, no_slope)}
         return None
 

@@ -19,12 +19,10 @@ from skpref.data import DUEL, INEQUALITY, Answers, DuelScale
 from skpref.likelihoods import _expected, _quadrature
 from skpref.likelihoods._expected import Expected
 
-# Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives.
+# Of a hyperparameter's logarithm, for differences where a likelihood gives no derivatives. A slope
+# of a log-probability that rises by less than this share of the largest is taken for one of a
+# concave function: such differences err by up to a tenth of that.
 _STEP = 1e-4
-
-# A slope of a log-probability that rises by less than this share of the largest is taken for one
-# of a concave function: differences in the place of derivatives err by up to a tenth of that.
-_RISE = 1e-4
 # Share by which changes of a log-probability may differ from what its derivatives say.
 _CHANGE = 1e-2
 # Share of the margins looked at in which an answer has a probability that numbers hold: 5
@@ -350,13 +348,13 @@ class Likelihood(BaseEstimator, ABC):
             return
         rise = slope - np.fmin.accumulate(slope)
         n, k = int(np.nanargmax(rise)), int(np.nanargmin(curvature))
-        if rise[n] > _RISE * np.nanmax(np.abs(slope)):
+        if rise[n] > _STEP * np.nanmax(np.abs(slope)):
             low = int(np.nanargmin(slope[: n + 1]))
             fault = (
                 f"d log p/d margin rises from {slope[low]:.3g} at a margin of {margin[low]:.3g} to "
                 f"{slope[n]:.3g} at {margin[n]:.3g}"
             )
-        elif -curvature[k] > _RISE * np.nanmax(np.abs(curvature)):
+        elif -curvature[k] > _STEP * np.nanmax(np.abs(curvature)):
             fault = f"its curvature is {curvature[k]:.3g} at a margin of {margin[k]:.3g}"
         else:
             return
@@ -386,7 +384,7 @@ class Likelihood(BaseEstimator, ABC):
             sides = step * np.stack([ends[:-1], ends[1:]])
             low, high = sides.min(axis=0), sides.max(axis=0)
             room = _CHANGE * np.maximum(np.abs(sides).max(axis=0), np.abs(change))
-            room += _RISE * _CHANGE * np.nanmax(np.abs(function), initial=0.0)
+            room += _STEP * _CHANGE * np.nanmax(np.abs(function), initial=0.0)
             above = change > high + room
             if kinks:
                 above[1:] &= above[:-1].copy()

@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import ITERATION_CAP, NEGLIGIBLE, adaptive_panels
+from skpref._utils import DEPTH, ITERATION_CAP, NEGLIGIBLE, adaptive_panels
 from skpref.data import Answers
 
 # Where doubts of a panel are so small beside the whole integral, the quadrature, exact to twice the
 # degree, is so to about their square; below a multiple of what rounding the integrand's logarithm
 # leaves there is nothing to resolve.
 _ROUNDING = 1e3 * np.finfo(np.float64).eps
-# What lies where the integrand is below e to minus this is left out.
-_DEPTH = 45.0
 
 
 class QuadratureNodes(NamedTuple):
@@ -81,7 +79,7 @@ def quadrature_nodes(log_prob, log_value, mean, variance, answers, power=None):
 
     mode = _find_mode(log_prob, mean, variance, answers, power)
     top = height(mode)
-    reach = np.sqrt(2.0 * _DEPTH * variance)  # a Gaussian alone has fallen by then
+    reach = np.sqrt(2.0 * DEPTH * variance)  # a Gaussian alone has fallen by then
     low, high = mode - reach, mode + reach
     slope = (np.abs(mode - mean) + high - low) / variance
     rounding = 1.0 + np.abs(top) + slope * np.maximum(np.abs(low), np.abs(high))

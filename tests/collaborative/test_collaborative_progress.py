@@ -10,7 +10,8 @@ from progress_support import Listener, counted, needs_callbacks
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import CollaborativePreferenceRegressor
-from skpref.collaborative import _program
+from skpref.collaborative import _program as _cost
+from skpref.fitting import _forecast
 from skpref.inference import EP, Engine
 
 STUDY = make_study(n_users=12, n_each=12, taste=2.0, noise=0.05)
@@ -120,23 +121,31 @@ def test_what_inference_means_with_users():
     assert quick(inference="laplace").fit(STUDY.X, STUDY.y).engine_.__class__.__name__ == "Laplace"
 
 
-def test_a_fit_of_too_much_memory_is_told_beforehand(monkeypatch):
+def test_a_long_fit_is_told_beforehand(monkeypatch):
+    """Where a product of 384-row matrices takes a quarter of an hour, so do 144 duels."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(optimizer=None).fit(**GIVEN)
-    monkeypatch.setattr(_program, "available_bytes", lambda: 1.0)
-    with pytest.warns(UserWarning, match="144 duels by 12 users .* more than there is") as caught:
-        quick(optimizer=None).fit(**GIVEN)
+    monkeypatch.setattr(_forecast, "_OPERATION", 8.83e-06)
+    message = r"144 duels by 12 users is expected to take up to about \d+ (s|minutes) .max_iter=77"
+    with pytest.warns(UserWarning, match=message) as caught:
+        quick(optimizer=None, max_iter=77).fit(**GIVEN)
+    assert "n_jobs=2" in str(caught[0].message) and "more than there is" not in str(
+        caught[0].message
+    )
     assert caught[0].filename == __file__
+    monkeypatch.setattr(_cost, "available_bytes", lambda: 1.0)
+    with pytest.warns(UserWarning, match="more than there is"):
+        quick(optimizer=None).fit(**GIVEN)
 
 
-def test_the_memory_of_a_fit_is_linear_in_users(monkeypatch):
-    monkeypatch.setattr(_program, "available_bytes", lambda: 1.0)
+def test_the_forecast_of_cost_is_linear_in_users(monkeypatch):
+    monkeypatch.setattr(_forecast, "_OPERATION", 8.83e-09)
 
-    def gibibytes(n, sizes=(40, 100, 0)):
+    def minutes(n, sizes=(40, 100, 0)):
         with pytest.warns(UserWarning, match="duels by") as caught:
-            _program.warn_memory(45 * n, n, sizes)
-        return float(re.search(r"([\d.]+) GiB", str(caught[0].message))[1])
+            _cost.warn_cost(45 * n, n, sizes, 100)
+        return int(re.search(r"(\d+) minutes", str(caught[0].message))[1])
 
-    assert gibibytes(200_000) == pytest.approx(10 * gibibytes(20_000), rel=0.02)
-    assert gibibytes(20_000, (40, 100, 25)) > 1.1 * gibibytes(20_000)
+    assert minutes(20_000) == pytest.approx(10 * minutes(2000), rel=0.02)
+    assert minutes(2000, (40, 100, 25)) > 1.2 * minutes(2000) > 2 * minutes(2000, (10, 100, 0))

@@ -26,7 +26,7 @@ def duels(n=60):
 @pytest.fixture
 def hurried(monkeypatch):
     """Every exact fit would take too long."""
-    monkeypatch.setattr(_forecast, "_LONG", 0.0)
+    monkeypatch.setattr(_forecast, "LONG", 0.0)
     monkeypatch.setattr(_forecast, "_POINTS", 8)
 
 
@@ -147,7 +147,7 @@ def test_a_stream_goes_on_from_a_fit_that_came_to_points(hurried, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(seen[:40])
-    monkeypatch.setattr(_forecast, "_LONG", 1e9)  # what it would come to now does not count
+    monkeypatch.setattr(_forecast, "LONG", 1e9)  # what it would come to now does not count
     for model in both:
         for piece in (seen[40:60], seen[60:]):  # the latter doubles the answers
             model.partial_fit(piece)

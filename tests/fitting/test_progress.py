@@ -70,7 +70,7 @@ def test_verbose_twice_says_every_evaluation(data, capsys):
     assert len(re.findall(r"[\d.e-]+ s each", out)) == 5
 
 
-def test_searches_are_counted_and_timed_one_by_one(capsys):
+def test_searches_are_counted_and_timed_one_by_one(capsys, monkeypatch):
     class Task:
         def subcontext(self, name):
             return self
@@ -80,6 +80,7 @@ def test_searches_are_counted_and_timed_one_by_one(capsys):
 
         call_on_fit_task_end = call_on_fit_task_begin
 
+    monkeypatch.setattr(_progress, "LONG", np.inf)
     report = _progress.Report(model(), Task(), 2)
     for number, value, seconds in [
         (1, -9.0, 40.0),
@@ -257,7 +258,7 @@ def test_answers_that_come_again_are_forecast_by_the_prior_that_takes_them():
     once, twice = (
         Comparisons.from_ranks(items, shown, rank, np.full(30, weight)) for weight in (1.0, 2.0)
     )
-    seconds = [forecast(each, spec(), False)[0] for each in (once, twice)]
+    seconds = [forecast(each, spec())[0] for each in (once, twice)]
     assert seconds[1] / seconds[0] == pytest.approx((90 / 60) ** 3)  # 90 items, 60 margins
 
 
@@ -282,7 +283,7 @@ def test_the_remedy_is_fewer_answers_than_there_are(slow):
 def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
     monkeypatch.setattr(_forecast, "_OPERATION", 8.83e-18)
     comparisons = large(1500, 4000)
-    _, size = forecast(comparisons, spec(), False)
+    _, size = forecast(comparisons, spec())
     monkeypatch.setattr(_forecast, "available_bytes", lambda: 1.2 * size)
     with pytest.warns(UserWarning, match=r"GiB \(more than there is\)"):
         warn_cost(comparisons, spec(), False)
@@ -295,11 +296,10 @@ def test_a_fit_too_large_for_the_memory_is_told(monkeypatch):
 
 def test_costs_grow_with_what_is_asked(slow):
     small, big = large(1200, 4000), large(2400, 8000)
-    costs = [forecast(each, spec(), False) for each in (big, small)]
+    costs = [forecast(each, spec()) for each in (big, small)]
     ratio = [b / s for b, s in zip(*costs, strict=True)]
     assert ratio[0] == pytest.approx(8.0, rel=0.1) and ratio[1] == pytest.approx(4.0, rel=0.1)
-    assert forecast(small, spec(), True)[0] > 2.0 * forecast(small, spec(), False)[0]
-    assert forecast(small, spec(HMC()), False)[1] > 2.0 * forecast(small, spec(), False)[1]
+    assert forecast(small, spec(HMC()))[1] > 2.0 * forecast(small, spec())[1]
 
 
 @pytest.mark.parametrize("engine", [HMC, Gibbs])
@@ -307,12 +307,12 @@ def test_draws_are_what_takes_long(slow, engine):
     """4 000 duels of 300 items: EP takes less than a second, 1 000 draws half a minute or more."""
     comparisons = large(300, 4000)
     by_ep, few, many = (
-        forecast(comparisons, spec(each), False)[0]
+        forecast(comparisons, spec(each))[0]
         for each in (EP(), engine(draws=1000), engine(draws=3000))
     )
     assert few > 50.0 * by_ep
     assert many - by_ep == pytest.approx(3.0 * (few - by_ep))
-    assert forecast(large(300, 8000), spec(engine()), False)[0] > 3.5 * few
+    assert forecast(large(300, 8000), spec(engine()))[0] > 3.5 * few
     with pytest.warns(
         UserWarning, match="To spare them: inference='ep'.*or fewer draws; fit fewer"
     ):
@@ -322,9 +322,7 @@ def test_draws_are_what_takes_long(slow, engine):
 def test_the_forecast_counts_distinct_duels_and_items(slow):
     rng = np.random.default_rng(0)
     few = won(rng.normal(size=(50, 2)), *rng.integers(0, 50, (2, 4000)))
-    for less, more in zip(
-        forecast(few, spec(), True), forecast(large(3000, 4000), spec(), True), strict=True
-    ):
+    for less, more in zip(forecast(few, spec()), forecast(large(3000, 4000), spec()), strict=True):
         assert less < 1e-3 * more
 
 
@@ -337,6 +335,15 @@ def test_the_estimator_warns_before_the_fit_at_the_users_line(data, monkeypatch)
     pairs = np.column_stack([winner, loser])
     with pytest.warns(UserWarning, match="This fit of .* among 12 items"):
         model(items=ItemTable(items), optimizer=None, inference="ep").fit(pairs)
+
+
+def test_a_long_search_is_told_by_the_time_of_its_first_evaluation(data, monkeypatch):
+    """A multiple of the forecast of a fit was too low by up to 56."""
+    now = iter(np.arange(0.0, 1e4, 5.0))
+    monkeypatch.setattr("skpref.fitting._search.perf_counter", lambda: next(now))
+    with pytest.warns(UserWarning, match=r"took 5 s, .* some 30: about 2 minutes") as caught:
+        model().fit(*data)
+    assert len(caught) == 1
 
 
 # -- what was fitted -----------------------------------------------------------------------------
