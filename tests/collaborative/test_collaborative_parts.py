@@ -172,7 +172,7 @@ def test_ids_of_any_hashable_kind():
         (["a"], ValueError, "got 1 ids in users for 3 rows"),
         ("abc", ValueError, "sequence of ids"),
         ([["a"], ["b"], ["c"]], TypeError, "hashable; row 0 of users holds a list"),
-        (np.zeros((3, 2)), ValueError, r"shape \(n,\)"),
+        (np.zeros((3, 2)), ValueError, r"of shape \(3, 2\) for 3 rows"),
     ],
 )
 def test_users_that_are_none(users, error, message):
