@@ -44,8 +44,11 @@ from skpref.likelihoods import JudgeReliability, Likelihood
 _TURNS, _STEPS = 6, 12
 # The fixed point is reached where reliability moves by less, in its posterior deviations.
 _RELIABILITY_TOL = 0.05
-# Where it moves by more with its median held, it was not at the fixed point; and after all turns a
-# warning tells of it.
+# Of a judge who turned back by more than this share of the last step, the next step is halved. Any
+# turn at all moves probabilities by .002.
+_BACK = 0.5
+# Where reliability moves by more with its median held, it was not at the fixed point; and after all
+# turns a warning tells of it.
 _NOT_CONVERGED = 1.0
 # Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
 _THETA_TOL = 0.02
@@ -371,10 +374,9 @@ class _Judging:
                 )
                 if looked.moved(beliefs) < _RELIABILITY_TOL:
                     return looked
-                # Estimates of judges that turn adversarial by turns would never converge: of a
-                # judge who turned back the next step is halved.
+                # Estimates of judges that turn adversarial by turns would never converge.
                 last, step = step, looked.step(beliefs)
-                share = np.where(step * last < 0.0, 0.5 * share, share)
+                share = np.where(step * last < -_BACK * last**2, 0.5 * share, share)
                 beliefs = looked.part_of_the_way(beliefs, share)
         return beliefs
 
