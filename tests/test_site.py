@@ -82,6 +82,18 @@ def test_every_public_name_has_one_page_and_a_link_to_it():
         assert f"(reference/{full}.rst)" in text, full
 
 
+def test_a_long_class_has_its_methods_on_a_page_of_their_own():
+    full = "skpref.PreferenceOptimizer"
+    assert reference.is_long(reference.thing_of(full))
+    first, methods = reference.page(full), reference.page_of_methods(full)
+    for name in ("ask", "tell", "history_"):
+        assert f"\n   PreferenceOptimizer.{name}\n" in first
+    assert ".. automethod:: PreferenceOptimizer.ask\n" in methods
+    assert ".. autoproperty:: PreferenceOptimizer.history_\n" in methods
+    assert ":members:" not in first and f"   {full}.methods" in first
+    assert ":members:" in reference.page("skpref.ItemTable")
+
+
 def test_fields_of_a_bunch_become_a_list():
     lines = ["data : Bunch", "    X : array", "        Duels.", "    y : outcomes", "", "Notes"]
     found = reference.fields_in_bullets(lines)

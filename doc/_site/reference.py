@@ -17,6 +17,7 @@ FOLDER = "reference"
 PRIVATE_PARTS = ("data", "fitting", "gp")  # rooms without names of their own for users
 SECTION = re.compile(r"^## `([\w.]+)`$", flags=re.MULTILINE)
 FIELD = re.compile(r" +([A-Za-z_][\w.]*(?:, [A-Za-z_]\w*)*) : (\S.*)$")
+LONGEST = 300  # lines of docstrings that a page holds in less than 12 000 pixels
 NAMES = re.compile(r"`(\w+)((?:\([^`]*\))?)`")
 
 
@@ -62,10 +63,51 @@ def value_of(thing: object) -> list[str]:
     return [f"``{thing!r}``"]
 
 
+def thing_of(full: str) -> object:
+    """The object of a full name."""
+    module, _, name = full.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def members(thing: type) -> list[str]:
+    """Public methods and properties of a class that have a docstring, as they are written."""
+    names = dict.fromkeys(name for base in thing.__mro__ for name in vars(base))
+    return [
+        name
+        for name in names
+        if not name.startswith("_")
+        and inspect.getdoc(each := getattr(thing, name))
+        and (inspect.isroutine(each) or isinstance(each, property))
+        and not skip(None, "class", name, each, None, None)
+    ]
+
+
+def is_long(thing: object) -> bool:
+    """Whether a class has too much to say for one page."""
+    if not inspect.isclass(thing):
+        return False
+    parts = [thing, *(getattr(thing, name) for name in members(thing))]
+    return (
+        sum(len((inspect.getdoc(each) or "").split("\n")) for each in parts) > LONGEST
+    )
+
+
+def page_of_methods(full: str) -> str:
+    """The page of the methods of a class that is too long for one page."""
+    module, _, name = full.rpartition(".")
+    thing = thing_of(full)
+    title = f"Methods of {name}"
+    lines = [title, "=" * len(title), "", f".. currentmodule:: {module}", ""]
+    for each in members(thing):
+        kind = "property" if isinstance(getattr(thing, each), property) else "method"
+        lines += [f".. auto{kind}:: {name}.{each}", ""]
+    return "\n".join(lines)
+
+
 def page(full: str) -> str:
     """The reStructuredText of one page."""
     module, _, name = full.rpartition(".")
-    thing = getattr(importlib.import_module(module), name)
+    thing = thing_of(full)
     if not (
         inspect.isclass(thing) or inspect.isroutine(thing)
     ):  # no docstring of its own
@@ -76,6 +118,18 @@ def page(full: str) -> str:
     kind, options = "function", []
     if inspect.isclass(thing):
         kind, options = "class", ["   :members:", "   :inherited-members:"]
+    if is_long(thing):
+        options = [
+            "",
+            "Methods",
+            "-------",
+            "",
+            ".. autosummary::",
+            "   :nosignatures:",
+            "",
+        ]
+        options += [f"   {name}.{each}" for each in members(thing)]
+        options += ["", ".. toctree::", "   :hidden:", "", f"   {full}.methods"]
     lines = [
         name,
         "=" * len(name),
@@ -90,7 +144,13 @@ def page(full: str) -> str:
 def write(app):
     folder = Path(app.srcdir) / FOLDER
     folder.mkdir(exist_ok=True)
-    wanted = {f"{full}.rst": page(full) for full in pages().values()}
+    names = set(pages().values())
+    wanted = {f"{full}.rst": page(full) for full in names}
+    wanted |= {
+        f"{full}.methods.rst": page_of_methods(full)
+        for full in names
+        if is_long(thing_of(full))
+    }
     for path in folder.glob("*.rst"):
         if path.name not in wanted:
             path.unlink()

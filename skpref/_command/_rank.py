@@ -259,6 +259,7 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
         times=times,
         drift=None if times is None else _strength_drift(model, board.unit_length, times.unit),
         by=votes.by,
+        boards=boards,
         groups={name: _board_table(group_board, base) for name, group_board in boards.items()},
         judges=None
         if arguments.judge is None

@@ -72,6 +72,8 @@ class BoardReport:
     by : str or None
     groups : dict
         A table for each group.
+    boards : dict
+        Of `skpref.inspection.leaderboards`, for each group.
     learned : dict of str to AnswerEffect
     check : ModelCheck or None
         Of `skpref.inspection.check`.
@@ -100,6 +102,7 @@ class BoardReport:
     drift: StrengthDrift | None
     by: str | None
     groups: dict[Any, ReportTable]
+    boards: dict[Any, Bunch]
     judges: ReportTable | None
     learned: dict[str, AnswerEffect]
     check: ModelCheck | None

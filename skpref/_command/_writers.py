@@ -24,7 +24,7 @@ from sklearn.utils import Bunch
 
 from skpref._command._report import BoardReport, ReportTable, list_own_effects
 from skpref._utils import csv_cell, html_text, printable_text, probability_text, whole_percent
-from skpref.plotting import LeaderboardDisplay, board_svg
+from skpref.plotting import LeaderboardDisplay, LeaderboardsDisplay, board_svg
 
 # Heads of columns on paper; files have the names themselves.
 _HEADS = {
@@ -78,7 +78,7 @@ def write(report: BoardReport, folder: Path, *, raw: bool = False, png: bool = F
     raw : bool, default=False
         Whether texts in CSV files are as they are, also those that a spreadsheet runs as formulas.
     png : bool, default=False
-        Whether to draw ``board.png`` too, by matplotlib.
+        Whether to draw ``board.png``, and of groups ``groups.png``, by matplotlib.
 
     Returns
     -------
@@ -99,7 +99,11 @@ def write(report: BoardReport, folder: Path, *, raw: bool = False, png: bool = F
         "undecided.csv": _write_csv(report.undecided, raw),
     }
     if png:
-        files["board.png"] = _draw_png(report)
+        board = LeaderboardDisplay.from_board(report.board, top=_MOST_DRAWN)
+        files["board.png"] = _png_of(board)
+        if report.groups:
+            boards = LeaderboardsDisplay.from_boards(report.boards, top=_MOST_DRAWN)
+            files["groups.png"] = _png_of(boards)
     if report.controls is not None:
         files["controls.csv"] = _write_csv(report.controls, raw)
     if report.judges is not None:
@@ -416,11 +420,10 @@ def _html_cells(heads: list[str], rows: list[list], are_text: list[bool]) -> str
     )
 
 
-def _draw_png(report: BoardReport) -> bytes:
-    """Return the board as a picture of dots, drawn by matplotlib."""
+def _png_of(display: LeaderboardDisplay | LeaderboardsDisplay) -> bytes:
+    """Return a picture drawn by matplotlib as a PNG file."""
     from matplotlib import pyplot as plt
 
-    display = LeaderboardDisplay.from_board(report.board, top=_MOST_DRAWN)
     data = io.BytesIO()
     display.figure_.savefig(data, format="png", dpi=200, facecolor="white")
     plt.close(display.figure_)

@@ -347,6 +347,8 @@ def _known_encoding(encoding: Any) -> str:
 
 def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     """Return the table of a file, by its suffix; ValueError for others."""
+    if path.is_dir():
+        raise ValueError(f"got the folder {str(path)!r}; give the path of a file of votes in it.")
     if not path.is_file():
         raise ValueError(f"There is no file {str(path)!r}.")
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()

@@ -10,6 +10,7 @@ from skpref.plotting._calibration import CalibrationDisplay
 from skpref.plotting._controls import ControlEffectsDisplay
 from skpref.plotting._judges import JudgesDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
+from skpref.plotting._leaderboards import LeaderboardsDisplay
 from skpref.plotting._optimization import OptimizationDisplay, best_so_far, read_run
 from skpref.plotting._residuals import ResidualsDisplay
 from skpref.plotting._style import check_matplotlib
@@ -25,6 +26,7 @@ __all__ = [
     "ControlEffectsDisplay",
     "JudgesDisplay",
     "LeaderboardDisplay",
+    "LeaderboardsDisplay",
     "OptimizationDisplay",
     "ResidualsDisplay",
     "TastesDisplay",

@@ -61,6 +61,8 @@ class PictureSizes:
         Points that a date on an axis needs.
     histogram : tuple of float
         Where the histogram below the unit square of probabilities begins and ends.
+    board, boards_share : float
+        Height of each of several boards in a row, and the share of it that all of them take.
     svg_row, svg_name, svg_foot : int
         Pixels of a row of a board as SVG, of its name above the interval, and of the axis below.
     """
@@ -90,6 +92,8 @@ class PictureSizes:
     label_up: tuple[float, ...] = (0.3, -0.3, 1.5, -1.5)
     date: float = 36.0
     histogram: tuple[float, float] = (-0.22, -0.03)
+    board: float = 0.55
+    boards_share: float = 0.8
     svg_row: int = 36
     svg_name: int = 22
     svg_foot: int = 30

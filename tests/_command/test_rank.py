@@ -419,8 +419,9 @@ def test_a_picture_of_dots_and_the_page_in_a_browser(
     pytest.importorskip("matplotlib")
     pages = []
     monkeypatch.setattr("webbrowser.open", pages.append)
-    assert run("rank", votes_csv, "--png", "--open", "--out", tmp_path) == 0
-    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
+    assert run("rank", votes_csv, "--by", "language", "--png", "--open", "--out", tmp_path) == 0
+    for name in ("board.png", "groups.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
     assert pages == [(tmp_path / "board.html").as_uri()]
     capsys.readouterr()
     for option in ("--open", "--png"):

@@ -266,6 +266,8 @@ def test_other_sources_are_refused(tmp_path):
         from_votes(tmp_path / "votes.xlsx")
     with pytest.raises(ValueError, match="There is no file"):
         from_votes("nowhere.csv")
+    with pytest.raises(ValueError, match=r"got the folder .*; give the path of a file of votes"):
+        from_votes(tmp_path)
     (tmp_path / "votes.csv.gz").write_bytes(b"no gzip")
     with pytest.raises(ValueError, match="cannot be read"):
         from_votes(tmp_path / "votes.csv.gz")

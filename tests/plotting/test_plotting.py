@@ -26,6 +26,7 @@ def made(name):
         "CalibrationDisplay": ("from_predictions", ([1], [0.5])),
         "ControlEffectsDisplay": ("from_estimator", (None,)),
         "LeaderboardDisplay": ("from_estimator", (None,)),
+        "LeaderboardsDisplay": ("from_boards", ({},)),
         "OptimizationDisplay": ("from_optimizer", (None,)),
         "TrajectoryDisplay": ("from_estimator", (None,)),
         "UtilityDisplay": ("from_estimator", (None, None, [0])),
