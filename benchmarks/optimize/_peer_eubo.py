@@ -47,7 +47,7 @@ class Peer:
         self.duels.append([first, first + 1] if outcome == 1 else [first + 1, first])
 
     def ask(self):
-        self.model = self._fitted()
+        self._fit_what_is_new()
         bounds = torch.tensor([[0.0] * self.items.shape[1], [1.0] * self.items.shape[1]])
         duel, _ = optimize_acqf(
             AnalyticExpectedUtilityOfBestOption(pref_model=self.model),
@@ -63,6 +63,18 @@ class Peer:
         with torch.no_grad():
             mean = self.model.posterior(torch.tensor(self.items)).mean
         return self.items[int(mean.argmax())]
+
+    def recommend_of(self, can_be_made):
+        """Of a fit to all duels told, among the items that can be made; None if none can."""
+        self._fit_what_is_new()
+        with torch.no_grad():
+            mean = self.model.posterior(torch.tensor(self.items)).mean.numpy().ravel()
+        made = [k for k, item in enumerate(self.items) if can_be_made(item)]
+        return self.items[max(made, key=lambda k: mean[k])] if made else None
+
+    def _fit_what_is_new(self):
+        if self.model is None or len(self.model.comparisons) != len(self.duels):
+            self.model = self._fitted()
 
     def _fitted(self):
         data = torch.tensor(self.items), torch.tensor(self.duels)

@@ -1,14 +1,17 @@
 """Answers needed where some items cannot be made, known beforehand or found by rejection.
 
     python benchmarks/optimize/limits.py [--problems gardner gramacy ...]
-        [--methods limits rejection] [--seeds 0 1 2] [--answers 30]
+        [--methods limits rejection] [--seeds 0 1 2] [--answers 30] [--results FILE]
 
 Published problems of constrained optimisation, in two to four dimensions. "limits" is
 `PreferenceOptimizer` with ``constraints``. "rejection" is the same without them: of a duel with one
 item that cannot be made the other one wins, which counts as an answer, and a duel of two such items
 is skipped, which counts as none. "unusable" does not know them either: it tells which items cannot
-be made (an answer, too) and recommends what probably can (0.9; else what was not told unusable). A
-judge who never errs answers the rest. The shortfall is that of
+be made (an answer, too) and recommends what probably can (0.9; else what was not told unusable).
+"eubo" is BoTorch's EUBO with penalties, for a Python that has it: an item that cannot be
+made loses to one that can, of two such items that wins which breaks the limits by less; d + 1
+random duels come first, and what is recommended is, of the items shown that can be made, that with
+the largest posterior mean. A judge who never errs answers the rest. The shortfall is that of
 `recommend` from the best value, in shares of the distance from there to the median of the feasible
 part; it is infinite where what is recommended cannot be made. In ``results/limits.csv`` are its
 median after 10, 20 and so on answers, how often what was recommended could be made, the median
@@ -17,6 +20,7 @@ the items that were asked about could not be made.
 """
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -33,7 +37,7 @@ from skpref._utils import sobol
 from skpref.optimize import PreferenceOptimizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, report
+from common import RESULTS, needs, report
 
 EVERY, NEAR = 10, 0.05
 
@@ -229,6 +233,27 @@ def run(name, method, seed, n_answers, middle):
     return shortfalls, n_outside
 
 
+def run_peer(name, seed, n_answers, middle):
+    """Return what `run` does, of BoTorch's EUBO with penalties."""
+    problem = PROBLEMS[name]
+    low, high = np.array(problem.bounds).T
+    peer = importlib.import_module("_peer_eubo").Peer(len(low), seed)
+    random_duels = iter(np.random.default_rng([seed, 0]).random((len(low) + 1, 2, len(low))))
+    shortfalls, n_outside = [], 0
+    for _ in range(n_answers):
+        duel = next(random_duels, None)
+        duel = peer.ask() if duel is None else duel
+        excess = [-np.minimum(problem.slacks(x), 0.0).sum() for x in low + duel * (high - low)]
+        values = [problem.value(x) for x in low + duel * (high - low)]
+        n_outside += int(np.count_nonzero(excess))
+        first = (excess[0], values[0]) < (excess[1], values[1])
+        peer.tell(duel, int(first))
+        item = peer.recommend_of(lambda x: np.all(problem.slacks(low + x * (high - low)) >= 0.0))
+        item = None if item is None else low + item * (high - low)
+        shortfalls.append(shortfall_of(problem, item, middle))
+    return shortfalls, n_outside
+
+
 def answers_needed(shortfalls):
     """Return after how many answers the shortfall stays below 5 %."""
     beyond = np.flatnonzero(np.array(shortfalls) > NEAR)
@@ -239,15 +264,24 @@ def answers_needed(shortfalls):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", nargs="+", default=[*PROBLEMS], choices=PROBLEMS)
-    parser.add_argument("--methods", nargs="+", default=["limits", "rejection"])
+    methods = ["limits", "rejection", "unusable", "eubo"]
+    parser.add_argument("--methods", nargs="+", default=methods[:2], choices=methods)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--answers", type=int, default=30)
+    parser.add_argument("--results", type=Path, default=RESULTS / "limits.csv")
     chosen = parser.parse_args()
+    if "eubo" in chosen.methods:
+        needs("torch", "botorch")
     rows = []
     for name in chosen.problems:
         middle, share = median_of_feasible(PROBLEMS[name])
         for method in chosen.methods:
-            runs = [run(name, method, seed, chosen.answers, middle) for seed in chosen.seeds]
+            runs = [
+                run_peer(name, seed, chosen.answers, middle)
+                if method == "eubo"
+                else run(name, method, seed, chosen.answers, middle)
+                for seed in chosen.seeds
+            ]
             shortfalls = np.array([each for each, _ in runs])
             row = {"problem": name, "feasible": share, "method": method, "seeds": len(runs)}
             for k in range(EVERY, chosen.answers + 1, EVERY):
@@ -257,7 +291,7 @@ def main():
             row["items_outside"] = sum(n for _, n in runs)
             rows.append(row)
             print(row, flush=True)
-    report(rows, RESULTS / "limits.csv", arguments=vars(chosen))
+    report(rows, chosen.results, arguments=vars(chosen) | {"results": chosen.results.name})
 
 
 if __name__ == "__main__":
