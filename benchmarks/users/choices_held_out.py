@@ -29,7 +29,7 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common import RESULTS, data_folder, report, unless_missing
+from common import RESULTS, data_folder, note, report
 
 from skpref import PairwisePreferenceRegressor
 from skpref.kernels import Identity, Linear, OnColumns
@@ -130,8 +130,12 @@ def main():
     options = parser.parse_args()
     rows = []
     for name in options.sets:
-        data = unless_missing(name, SETS[name])
-        for n_people in options.people if data else ():
+        try:
+            data = SETS[name]()
+        except OSError as error:
+            note(f"no {name}: {error}")
+            continue
+        for n_people in options.people:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 each = pd.DataFrame(
