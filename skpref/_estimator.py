@@ -374,7 +374,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             )
 
     def _decision(self, prediction):
-        """Return mean margins, or utilities of sets, as the judge sees them.
+        """Return decision values: mean margins of duels, or utilities of the items of sets.
 
         scikit-learn's calibration takes a column for each class where there are more than two. It
         gets log-probabilities of these.

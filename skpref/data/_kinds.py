@@ -197,7 +197,7 @@ class DuelScale(NamedTuple):
         )
 
     def check_same(self, other: Self, now: Any) -> None:
-        """Raise ValueError unless answers of another scale, that of ``now``, may follow these."""
+        """Raise ValueError if answers of the scale ``now`` may not follow those of this scale."""
         if self == other:
             return
         ties = f"with{'' if self.ties else 'out'} ties"

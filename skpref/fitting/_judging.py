@@ -613,7 +613,7 @@ def reference_deviation(
     reliability: Array,
     search: Search | None,
 ) -> float:
-    """Return the standard deviation of the log reliability of all judges together.
+    """Return how uncertain the level of log reliability common to all judges is: its deviation.
 
     By the curvature of the log evidence and the priors at their maximum, in this and in the
     kernel's free hyperparameters at once: a utility of longer lengthscales may vary more. 0 where

@@ -168,7 +168,7 @@ class Dense(Prior):
 
     @abstractmethod
     def gram(self, marginals: Marginals, precision: Array) -> Array:
-        """Compute D Dᵀ, see `gain`."""
+        """Compute the Gram matrix D Dᵀ of the factor D that `gain` returns."""
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
         """See `Prior.pull_back`: α = Aᵀ w, β = Aᵀ u, and AᵀRA = D Dᵀ."""
@@ -388,7 +388,7 @@ class DenseMargins(Dense):
         return Gain(factor, self.incidence @ as_columns(marginals.dual))
 
     def gram(self, marginals, precision):
-        """Compute D Dᵀ, see `gain`."""
+        """Compute the Gram matrix D Dᵀ of the factor D that `gain` returns."""
         half = root_times(precision, marginals.root.T)
         return self.incidence @ (self.incidence @ (half @ half.T)).T
 
@@ -467,7 +467,7 @@ class DenseItems(ByVector, Dense):
         return root_gain(self.K, self._laplacian(precision), pull)
 
     def gram(self, marginals, precision):
-        """Compute D Dᵀ, see `gain`."""
+        """Compute the Gram matrix D Dᵀ of the factor D that `gain` returns."""
         laplacian = self._laplacian(precision)
         strength = precision.diagonal if isinstance(precision, SitePrecision) else precision
         if self.n_items >= LARGE and self.variance @ strength < _LOSSY * len(strength):

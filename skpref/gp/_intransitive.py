@@ -227,7 +227,7 @@ class PairsOfNames(DenseItems):
 
 
 def _variance_of_names(kernel: Kernel | None, items: Array) -> float:
-    """Return the variance of effects of pairs of names before they are centred.
+    """Return the prior variance of intransitive effects of pairs of names, before centring.
 
     Infinite where two items are alike to a kernel of the effects, or vary differently.
     """

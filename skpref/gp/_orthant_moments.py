@@ -142,7 +142,7 @@ def _moments_of_three(mean, covariance):
 
 
 def _with_curvature(log_probability, gradient, across, mean, covariance):
-    """Return the moments with B from ∂²Z/∂μᵢ∂μⱼ over Z: its diagonal follows from these."""
+    """Return the moments, with a curvature whose diagonal follows from ∂²Z/∂μᵢ∂μⱼ over Z."""
     n, m = mean.shape
     second = np.zeros((n, m, m))
     for k, (i, j) in enumerate(combinations(range(m), 2)):

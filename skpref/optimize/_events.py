@@ -82,7 +82,7 @@ def draft_questions(
     space: Any,
     models: Models,
 ) -> Draft:
-    """Return the draft of new questions, and of a new memory."""
+    """Return the event of the questions that are new in ``after``, and of a new memory."""
     new = after.pending[len(after.pending) - (after.counter - before.counter) :]
     payload: dict = {"questions": [each.items for each in new]}
     payload |= _new_items_payload(before, after.items, space)
