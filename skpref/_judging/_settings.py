@@ -139,7 +139,7 @@ class SettingsDesk:
         self._links.close()
 
     def _get_judge(self, name: str) -> _ServedJudge:
-        """Return the judge of a name, made at first with the question that she had before."""
+        """Return the judge of this name; a new one continues with the question in the journal."""
         if name not in self._judges:
             optimizer = PreferenceOptimizer(self._space, journal=self.path, judge=name)
             self._judges[name] = _ServedJudge(

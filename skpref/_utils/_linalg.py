@@ -105,7 +105,7 @@ def solve_blocks(matrices: Array, right: Array) -> Array:
 
 
 def pseudosolve_blocks(matrices: Array, right: Array) -> Array:
-    """Return solutions of n systems (n, m, k), by pseudo-inverses where one is singular."""
+    """Return solutions of n systems (n, m, k), by pseudo-inverses if one is singular."""
     try:
         return solve_blocks(matrices, right)
     except np.linalg.LinAlgError:

@@ -286,7 +286,7 @@ def _path_in_words(path):
 
 
 def _refuse_value(value: Any, path: tuple[str, ...]) -> NoReturn:
-    """Raise ValueError for a value that arrays do not tell."""
+    """Raise ValueError for a value that cannot be stored as plain arrays."""
     kind = type(value).__name__
     remedy = next(remedy for types, remedy in _REMEDIES if isinstance(value, types))
     if inspect.isroutine(value):

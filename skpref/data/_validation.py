@@ -323,7 +323,7 @@ def _warn_unused_order(estimator: BaseEstimator) -> None:
 
 
 def _refuse_items(X: Any) -> None:
-    """Raise ValueError for items with ratings beside ``items=``."""
+    """Raise ValueError for rows of rated items where ``items=`` is given."""
     frame = is_frame(X)
     kind = "a DataFrame" if frame else f"a 2-D array of dtype {X.dtype}"
     as_array = "X.to_numpy()" if frame else "X"

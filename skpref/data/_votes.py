@@ -338,7 +338,7 @@ class _VoteReader:
                 self.dropped.fill(gaps, control.label)
 
     def _check_numbers(self, position: int) -> None:
-        """Raise ValueError for a control without any number."""
+        """Raise ValueError for a column of a control that holds no number."""
         values, odd = self.numbers[position]
         if len(values) and np.isnan(values).all():
             some = f"it holds such as {odd}" if odd else "all its cells are empty"

@@ -32,7 +32,7 @@ _PRIOR_LOG_ODDS = -np.log(9.0)
 
 
 def check_pair_effects(kernel: Kernel | None, engine: Engine | None) -> bool:
-    """Tell whether a kernel has effects of pairs; raise ValueError if it, or an engine, cannot.
+    """Tell whether a kernel has effects of pairs; ValueError if its terms or engine forbid them.
 
     Parameters
     ----------

@@ -647,7 +647,7 @@ class Grouped(FiniteRank):
     def _margins_by_group(
         self, several: Sequence[Comparisons], fit: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
-        """Compute the same by the posterior of all effects, densely."""
+        """Return moments of several sets of margins by the dense posterior of all effects."""
         prior = DenseItems.of(self.kernel, self._comparisons, likelihood)
         marginals = prior.condition(fit.sites.precision, fit.sites.shift)
         dense = fit._replace(conditioned=marginals)

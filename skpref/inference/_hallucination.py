@@ -95,7 +95,7 @@ class Hallucination(AnswerEngine):
         rng: np.random.Generator | None = None,
         gaussian: Approximation | None = None,
     ) -> Approximation:
-        """Draw v once, see `SampledEngine.run`."""
+        """Draw the noisy margins once and condition on them, see `SampledEngine.run`."""
         rng, gaussian = check_draw_arguments(rng, gaussian)
         if not len(problem.rows):  # measured values alone
             return gaussian._replace(state={"margins": np.zeros((1, 0))})

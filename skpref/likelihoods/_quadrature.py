@@ -35,7 +35,10 @@ class QuadratureNodes(NamedTuple):
     power: np.ndarray
 
     def moments(self):
-        """Return log normaliser, its derivatives in the mean, tilted over Gaussian variance."""
+        """Return the log normaliser, its derivatives in the mean, and the ratio of variances.
+
+        The ratio is that of the tilted distribution to the Gaussian.
+        """
         off = self.nodes - self.mean[self.row]
         centre = self._row_sums(off)
         spread = self._row_sums((off - centre[self.row]) ** 2)
