@@ -158,8 +158,11 @@ def group_rows(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     inverse : ndarray of shape (n,)
         Group of each row.
     """
-    if not is_frame(rows) and rows.ndim == 1:
-        rows = rows[:, None]
+    if not is_frame(rows) and rows.ndim == 1:  # names, in their order
+        ordered, listed = sorted(set(rows.tolist())), rows.tolist()
+        rank = {name: i for i, name in enumerate(ordered)}
+        code = np.array([rank[name] for name in listed], dtype=np.intp)
+        return np.unique(code, return_index=True)[1], code
     if is_frame(rows) or rows.dtype.kind != "f":
         rows = np.column_stack([_column_codes(column_at(rows, j)) for j in range(rows.shape[1])])
     return group_equal_rows(rows, np.arange(len(rows)))

@@ -989,7 +989,8 @@ def _check_queried(rows):
             _array_numbers(rows)  # words are no features
         raise ValueError(
             f"Items must be an array of shape (n, n_features), got {rows.shape}. Pass the items "
-            "themselves, one a row, or names or positions of them where there is a table."
+            "themselves, one a row (reshape(1, -1) of a single one), or names or positions of them "
+            "where there is a table."
         )
 
 

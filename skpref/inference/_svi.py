@@ -337,6 +337,8 @@ _BEGIN = 10_000
 _CLOSING = 2
 # Looseness of a run within the search for hyperparameters, and under points that are moved.
 _SEARCH_TOL = 3e-3
+# Of the shape and the rate of a prior: beyond, its density overflows.
+_LARGEST = 1e12
 
 
 class SVI(Engine):
@@ -692,5 +694,5 @@ def _check_scale_prior(prior):
             f"scale_prior must be None or (shape, rate) of a gamma distribution, got {prior!r}."
         )
     for name, value in zip(("shape", "rate"), prior, strict=True):
-        limits = {"low": 0.0, "open_low": True, "open_high": True}
+        limits = {"low": 0.0, "high": _LARGEST, "open_low": True}
         check_number(f"{name} of scale_prior", value, **limits)

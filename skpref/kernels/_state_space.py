@@ -334,7 +334,7 @@ def _static_parts(static: Form | None, who: tuple[int, ...]) -> tuple[list[Proce
         return [], Form([], np.zeros(0), np.zeros((0, 0)))
     constant = np.array([key == (who, ()) for key in static.keys], dtype=bool)
     constants = [
-        Process(_Order.CONSTANT, 1.0, float(value), slope)
+        Process(_Order.CONSTANT.value, 1.0, float(value), slope)
         for value, slope in zip(static.value[constant], static.slope[constant], strict=True)
     ]
     keys = [key for key, mine in zip(static.keys, constant, strict=True) if not mine]
@@ -378,10 +378,12 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
         if type(kernel) is Wiener:
             rate = np.array([float(kernel.rate)])
             slope = rate[:, None].repeat(kernel.n_dims, axis=1)
-            return {_TimeLeaf(_Order.WIENER, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
+            return {_TimeLeaf(_Order.WIENER.value, 1.0, 0, None, 0): Form([((), ())], rate, slope)}
         if type(kernel) is Seasons:
             own = tuple(np.asarray(kernel.starts, dtype=np.float64).tolist()), float(kernel.share)
-            leaf = _TimeLeaf(_Order.CONSTANT, 1.0, 0, None, 0, *own, 0 if kernel.n_dims else None)
+            leaf = _TimeLeaf(
+                _Order.CONSTANT.value, 1.0, 0, None, 0, *own, 0 if kernel.n_dims else None
+            )
             return {leaf: Form([((), ())], unit, no_slope)}
         return None
 

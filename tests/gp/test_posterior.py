@@ -374,7 +374,7 @@ def test_one_row_meets_every_row():
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda p: p.mean(X[0]), "shape \\(n, n_features\\), got 1 dim"),
+        (lambda p: p.mean(X[0]), "shape \\(n, n_features\\), got \\(2,\\)"),
         (lambda p: p.var(X[:, :1]), "n_features = 2, got 1"),
         (lambda p: p.cov(np.zeros((2, 3))), "n_features = 2, got 3"),
         (lambda p: p.mean_gradient(np.zeros((2, 3))), "n_features = 2, got 3"),
