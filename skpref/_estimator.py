@@ -21,10 +21,10 @@ from skpref._utils import (
     check_number,
     check_scoring_weights,
     given_metadata,
+    read_random_state,
     refuse_dropped,
     scored_tags,
     skpref_version,
-    source_of,
     unrequested_metadata,
     validates_methods,
     warn,
@@ -54,7 +54,7 @@ from skpref.fitting import (
     check_settings,
     continues_stream,
     earlier_items,
-    evidence,
+    evaluate_evidence,
     fit_again,
     fit_further,
     fit_judged,
@@ -259,10 +259,10 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             earlier = start.comparisons
             items = training.reader.from_earlier(earlier.items, self.posterior_.reader)
             start = start._replace(comparisons=replace(earlier, items=items))
-        rng = source_of(self.random_state)
+        rng = read_random_state(self.random_state)
         timed = training.reader.time is not None
         with progress(self, comparisons, model, search, timed) as report:
-            run = start, rng, search, report.evaluated, report.passed
+            run = start, rng, search, report.report_evaluation, report.report_pass
             if training.judges is None or judge_prior is None:
                 return fit_posterior(comparisons, model, *run)
             return fit_judged(comparisons, model, judge_prior, training.judges, *run)
@@ -310,7 +310,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             n_iter_=fitted.n_iter,
             monotone_violations_=_ABSENT
             if model.monotone is None
-            else model.monotone.violations(fitted.posterior),
+            else model.monotone.violation_shares(fitted.posterior),
         )
 
     def _keep(self, training: Training, **attributes: Any) -> None:
@@ -328,7 +328,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
     def _log_evidence(self, theta, eval_gradient):
         """Return the log evidence of one utility at theta, with its gradient if asked."""
         model = self._model if theta is None else self._model.checked_at(theta)
-        result = evidence(judged_comparisons(self)[0], model, eval_gradient=eval_gradient)
+        result = evaluate_evidence(judged_comparisons(self)[0], model, eval_gradient=eval_gradient)
         value = result.approximation.sites.log_evidence
         return (value, result.gradient) if eval_gradient else value
 
@@ -353,14 +353,17 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
         if method != "predict":
             query = reader.with_order(query, metadata.order)
         return Prediction(
-            self._posterior_for(metadata), query, metadata, self._judge_averages(metadata)
+            self._posterior_for(metadata),
+            query,
+            metadata,
+            self._judge_average_per_reading(metadata),
         )
 
     def _posterior_for(self, metadata):
         """Return the posterior that answers with these metadata are predicted by."""
         return self.posterior_
 
-    def _judge_averages(self, metadata):
+    def _judge_average_per_reading(self, metadata):
         """Return how judges see the duels, by reading; None: as the reference judge."""
 
     def _refuse_items(self, query):
@@ -373,7 +376,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
                 "call predict."
             )
 
-    def _decision(self, prediction):
+    def _decision_values(self, prediction):
         """Return decision values: mean margins of duels, or utilities of the items of sets.
 
         scikit-learn's calibration takes a column for each class where there are more than two. It
@@ -398,7 +401,7 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
             utility = prediction.moments(return_std=False, return_cov=False)
             groups = prediction.metadata.qid if groups is None else groups
             return concordance(utility, y, groups, sample_weight=sample_weight)
-        right = prediction.called_right(y)
+        right = prediction.share_correct(y)
         if sample_weight is not None:
             sample_weight = check_scoring_weights(sample_weight, right)
         weighted = np.average(right, weights=sample_weight)  # type: ignore[arg-type]  # stub too narrow
@@ -937,7 +940,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         training = self._further_training(X, y, keywords, self.likelihood_)
         joint = not isinstance(self.posterior_, ThroughTime)
         if joint:  # comparisons_ are all answers so far
-            every = training._replace(comparisons=self.comparisons_.joined(training.comparisons))
+            every = training._replace(
+                comparisons=self.comparisons_.concatenate(training.comparisons)
+            )
             settings = check_settings(self)
             if settings.search is None:  # what a kernel has of the times is of all of them
                 settings = settings._replace(engine=held_engine(self, settings.engine))
@@ -1105,7 +1110,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         ndarray of shape (n_duels,) or (n, k)
         """
         method = "decision_function"
-        return self._decision(self._prediction(method, X, **_answer_metadata(method, metadata)))
+        return self._decision_values(
+            self._prediction(method, X, **_answer_metadata(method, metadata))
+        )
 
     def score(
         self,
@@ -1184,7 +1191,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             return posterior
         return posterior.in_groups(posterior.reader.prompts.codes(metadata.prompt))
 
-    def _judge_averages(self, metadata):
+    def _judge_average_per_reading(self, metadata):
         """Return how judges see the duels, for each reading of their reliability; None without."""
         if metadata.judge is None:
             return None
@@ -1195,7 +1202,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
             )
             return None
         _, judges = self.judges_.components()
-        return tuple(JudgeAverage.of(each, metadata.judge) for each in judges)
+        return tuple(JudgeAverage.from_ids(each, metadata.judge) for each in judges)
 
     def _fitted_parameters(self):
         """Return constructor parameters that hold the fitted hyperparameters, by name."""

@@ -393,19 +393,19 @@ class TeamDuels(NamedTuple):
         return team_rows
 
 
-def _check_teams(teams, weights, what):
+def _check_teams(teams, weights, noun):
     """Return teams as lists of names, and their weights as lists; ValueError for others."""
     if isinstance(teams, str):
-        raise ValueError(f"{what} is a text; give a sequence of teams, each a sequence of names.")
+        raise ValueError(f"{noun} is a text; give a sequence of teams, each a sequence of names.")
     if hasattr(teams, "columns"):
         raise ValueError(
-            f"{what} is a table; give a sequence of teams, each a sequence of names. Where all are "
+            f"{noun} is a table; give a sequence of teams, each a sequence of names. Where all are "
             "of one size, the values of its columns are such: frame[columns].to_numpy()."
         )
-    members = [_check_team(team, f"Team {k} of {what}") for k, team in enumerate(teams)]
+    members = [_check_team(team, f"Team {k} of {noun}") for k, team in enumerate(teams)]
     if weights is None:
         return members, [[1.0] * len(team) for team in members]
-    return members, _check_team_weights(weights, members, what)
+    return members, _check_team_weights(weights, members, noun)
 
 
 def _check_team(team, title):
@@ -435,18 +435,18 @@ def _check_team(team, title):
     return team
 
 
-def _check_team_weights(weights, members, what):
+def _check_team_weights(weights, members, noun):
     """Return weights of members as lists of numbers; ValueError for others."""
     try:
         shares = [[float(share) for share in team] for team in weights]
     except (TypeError, ValueError):
         raise ValueError(
-            f"weights of {what} must be a sequence of numbers for each team, such as [1.0, 0.5]."
+            f"weights of {noun} must be a sequence of numbers for each team, such as [1.0, 0.5]."
         ) from None
     if [len(team) for team in shares] != [len(team) for team in members]:
-        raise ValueError(f"weights of {what} must have as many numbers a team as it has members.")
+        raise ValueError(f"weights of {noun} must have as many numbers a team as it has members.")
     if not all(np.isfinite(share) for team in shares for share in team):
-        raise ValueError(f"weights of {what} must be finite.")
+        raise ValueError(f"weights of {noun} must be finite.")
     return shares
 
 

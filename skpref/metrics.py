@@ -36,11 +36,11 @@ from skpref._utils import (
 from skpref.data import (
     DuelScale,
     chosen_of,
+    fill_masked,
     parse_outcomes,
     read_ranks,
     signed_labels,
     table_frame,
-    unmasked,
 )
 
 
@@ -249,7 +249,7 @@ def _label_columns(y: Any, scale: DuelScale) -> np.ndarray:
     """Return the column of probabilities of each label; ValueError for labels of another scale."""
     if scale.n_columns == 2:
         return parse_outcomes(y).astype(np.intp)
-    labels = column_or_1d(unmasked(y))
+    labels = column_or_1d(fill_masked(y))
     signs = signed_labels(labels, scale)
     if signs is None:
         some = ", ".join(map(repr, list(dict.fromkeys(labels.tolist()))[:5]))
@@ -482,7 +482,7 @@ def roc_auc_scorer(
     >>> round(roc_auc_scorer(model.fit(X, y), X, y), 2)
     1.0
     """
-    labels = set() if y is None else set(np.ravel(unmasked(y)).tolist())
+    labels = set() if y is None else set(np.ravel(fill_masked(y)).tolist())
     classes = getattr(estimator, "classes_", ())
     tied = {-1, 0} <= labels or (len(classes) > 2 and min(classes) < 0)
     if _count_shown(X) > 2 or tied:
@@ -762,7 +762,7 @@ def answer_brier(
 
 def group_codes(groups: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the groups in ascending order, and the number of each answer's group."""
-    values = np.asarray(unmasked(groups))
+    values = np.asarray(fill_masked(groups))
     if values.shape != (n,):
         raise ValueError(
             f"groups has shape {values.shape}; give the group of each of the {n} answers."

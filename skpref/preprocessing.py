@@ -34,14 +34,14 @@ from skpref.data import (
     chosen_of,
     column_at,
     encode_ids,
+    fill_masked,
     group_rows,
     is_frame,
     parse_outcomes,
     read,
     shallow_copy,
-    shown_together,
+    stack_sets,
     take_rows,
-    unmasked,
 )
 
 __all__ = ["Itemwise"]
@@ -91,7 +91,7 @@ def _has_strings(rows):
     )
 
 
-def _as_frame(rows, columns):
+def _as_pandas(rows, columns):
     """Return rows under the columns that the transformer was fitted with."""
     import pandas as pd
 
@@ -137,7 +137,7 @@ def _text_column(rows):
 _OF_CLASSES = (chi2, f_classif, mutual_info_classif)
 
 
-def _check_takes_shares(transformer):
+def _check_regression_score_func(transformer):
     """Raise ValueError if a transformer scores features by classes."""
     for name, value in transformer.get_params().items():
         if name.rpartition("__")[2] == "score_func" and value in _OF_CLASSES:
@@ -155,7 +155,7 @@ def _outcome_signs(y: Any, n: int) -> NDArray[np.int_]:
     check_consistent_length(np.empty(n), y)
     if np.ndim(y) == 2 and np.shape(y)[1] == 2:
         return np.where(chosen_of(y, (n, 2)) == 0, 1, -1)
-    labels = column_or_1d(unmasked(y))
+    labels = column_or_1d(fill_masked(y))
     try:
         return np.where(parse_outcomes(labels), 1, -1)
     except ValueError:
@@ -345,7 +345,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         shown = read(X)
         rows = check_array(shown.rows, ensure_all_finite="allow-nan")
         output = _dense_output(self.transformer_.inverse_transform(rows), len(rows))
-        return output if shown.pairs is None else shown_together(output, shown.pairs)
+        return output if shown.pairs is None else stack_sets(output, shown.pairs)
 
     @available_if(_check_transformer_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -419,12 +419,12 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         if shown.pairs is not None:
             if shown.pairs.shape[1] > 2 and y is None:
                 return None
-            _check_takes_shares(inner)
+            _check_regression_score_func(inner)
             pairs = np.where(shown.pairs < 0, -1, inverse[shown.pairs])
             return _shares_of_wins(pairs, y, n_items)
         if y is None:
             return None
-        ratings = column_or_1d(unmasked(y))
+        ratings = column_or_1d(fill_masked(y))
         check_consistent_length(inverse, ratings)
         if ratings.dtype.kind not in "biuf":
             return ratings[np.unique(inverse, return_index=True)[1]]
@@ -504,7 +504,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
         """Return rows as the transformer takes them; ValueError for other columns than in `fit`."""
         columns = None if reset else self._columns
         if paired and columns is not None and not is_frame(rows) and rows.shape[1] == len(columns):
-            rows = _as_frame(rows, columns)  # duel arrays never have names: nothing to warn about
+            rows = _as_pandas(rows, columns)  # duel arrays never have names: nothing to warn about
         passthrough = isinstance(self.transformer, str)
         finite = True if passthrough else "allow-nan"
         if reset:
@@ -519,7 +519,7 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             dtype=None if strings else "numeric",
             ensure_all_finite=finite,
         )
-        return rows if columns is None else _as_frame(rows, columns)
+        return rows if columns is None else _as_pandas(rows, columns)
 
     def _check_frame(self, frame, finite, reset):
         """Return a frame of features, as an array where it has no names; ValueError for others."""
@@ -544,16 +544,16 @@ class Itemwise(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # 
             pairs = np.where(pairs < 0, -1, inverse[pairs])
         place = None if pairs is None else self._id_output
         if container == "default" and place is None:
-            return output[inverse] if pairs is None else shown_together(output, pairs)
+            return output[inverse] if pairs is None else stack_sets(output, pairs)
         columns = self._output_names(output.shape[1])
         if pairs is not None:
             ids = None if place is None else columns[place]
-            return shown_together(_as_frame(output, columns), pairs, ids)
+            return stack_sets(_as_pandas(output, columns), pairs, ids)
         if container == "polars":
             import polars as pl
 
             return pl.DataFrame(output[inverse], schema=columns, orient="row")
-        frame = _as_frame(output[inverse], columns)
+        frame = _as_pandas(output[inverse], columns)
         return frame.set_index(shown.rows.index) if hasattr(shown.rows, "iloc") else frame
 
     def _output_names(self, n_outputs):

@@ -36,7 +36,7 @@ def likelihood_of(problem):
     return Probit(
         problem.noise_variance, tie_threshold=problem.tie_threshold,
         order_effect=problem.order_effect,
-    ).held()  # fmt: skip
+    ).fix_hyperparameters()  # fmt: skip
 
 
 class Predicted(NamedTuple):
@@ -85,7 +85,7 @@ def choices_of_three(rng, items, utility, n=5):
 
 def ranks_of_truth(answer, n_simulations, seed=0):
     """Ranks of true margins among posterior draws, over simulations from the prior."""
-    likelihood = Probit(NOISE, tie_threshold=THRESHOLD, order_effect=EFFECT).held()
+    likelihood = Probit(NOISE, tie_threshold=THRESHOLD, order_effect=EFFECT).fix_hyperparameters()
     model = Model(KERNEL, likelihood, HMC(draws=200, chains=20))
     rng = np.random.default_rng(seed)
     ranks = []

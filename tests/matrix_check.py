@@ -113,7 +113,7 @@ def no_work():
     with ExitStack() as patches:
         for engine in (EP, Laplace, HMC, Gibbs, SVI):
             patches.enter_context(mock.patch.object(engine, "run", _worked))
-        patches.enter_context(mock.patch.object(Lesson, "learned", _worked))
+        patches.enter_context(mock.patch.object(Lesson, "learn_hyperparameters", _worked))
         patches.enter_context(mock.patch.object(Study, "fitted", _worked))
         yield
 
@@ -121,7 +121,7 @@ def no_work():
 @contextmanager
 def finite_rank_alone():
     """Where a prior of finite rank applies it is taken, at any cost; yields those made."""
-    made, costs, of = [], _prior._cheapest, FiniteRank.of
+    made, costs, of = [], _prior._cheapest, FiniteRank.from_comparisons
 
     def cheapest(kernel, comparisons, likelihood):
         cost = FiniteRank.cost(kernel, comparisons, likelihood)
@@ -135,7 +135,7 @@ def finite_rank_alone():
 
     with (
         mock.patch.object(_prior, "_cheapest", cheapest),
-        mock.patch.object(FiniteRank, "of", kept),
+        mock.patch.object(FiniteRank, "from_comparisons", kept),
     ):
         yield made
 

@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from skpref import CollaborativePreferenceRegressor, JudgePrior, PairwisePreferenceRegressor
 from skpref.duels import ItemTable, from_columns
-from skpref.fitting._fit import evidence
+from skpref.fitting._fit import evaluate_evidence
 from skpref.inference import EP, HMC, SVI, Gibbs
 from skpref.kernels import Identity, Linear, OnColumns
 
@@ -523,7 +523,7 @@ def gain(case, model, step=0.2):
     comparisons, bounds = model.comparisons_, known.bounds
 
     def value(theta):
-        found = evidence(comparisons, known.at(theta)).approximation.sites.log_evidence
+        found = evaluate_evidence(comparisons, known.at(theta)).approximation.sites.log_evidence
         return found + known.log_prior(theta)[0]
 
     here, best = value(known.theta), -np.inf

@@ -45,7 +45,7 @@ class Variational(Engine):
     def _expected(self, problem, conditioned, function):
         """Means of a function of the rows' margins under q, weighted by their counts."""
         sd = np.sqrt(np.maximum(conditioned.variance, 0.0))[problem.index]
-        z = problem.oriented(conditioned.mean)[:, None] + sd[:, None] * NODES
+        z = problem.orient_margins(conditioned.mean)[:, None] + sd[:, None] * NODES
         rows = np.repeat(np.arange(len(z)), len(NODES))
         parts = function(z.ravel(), problem.answers.take(rows))
         return [np.reshape(part, (*np.shape(part)[:-1], *z.shape)) @ WEIGHTS for part in parts]
@@ -61,7 +61,7 @@ class Variational(Engine):
             precision, shift = problem.pool(tau), problem.pool(problem.sign * nu)
             found = prior.condition(precision, shift)
             value, slope, bend, _ = self._expected(problem, found, problem.likelihood.log_prob)
-            off = np.r_[bend - tau, slope + bend * problem.oriented(found.mean) - nu]
+            off = np.r_[bend - tau, slope + bend * problem.orient_margins(found.mean) - nu]
             change = np.max(np.abs(off) / (1.0 + np.r_[tau, tau]))
             tau, nu = tau + self.step * off[:n], nu + self.step * off[n:]
         kl = 0.5 * (found.dual @ found.mean + found.log_det - precision @ found.variance)

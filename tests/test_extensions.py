@@ -253,7 +253,7 @@ class PowerEP(Engine):
             n_iter += 1
             pooled = problem.pool(precision), problem.pool(problem.sign * shift)
             found = problem.prior.condition(*pooled)
-            mean, variance = problem.oriented(found.mean), found.variance[problem.index]
+            mean, variance = problem.orient_margins(found.mean), found.variance[problem.index]
             wide = 1.0 / (1.0 / variance - self.power * precision)
             centre = wide * (mean / variance - self.power * shift)
             tilted = problem.likelihood.tilted(centre, wide, problem.answers, power)

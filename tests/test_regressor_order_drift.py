@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from skpref import PairwisePreferenceRegressor
-from skpref.fitting import held
+from skpref.fitting import fix_hyperparameters
 from skpref.inference import EP, SVI
 from skpref.inspection import answer_effects, leaderboard, loo, order_trajectory, win_rates
 from skpref.kernels import Identity, Linear, OnColumns, Wiener
@@ -150,7 +150,7 @@ def test_a_fit_with_its_hyperparameters_and_a_file_say_the_same():
     model = drifting_model(optimizer="fmin_l_bfgs_b").fit(X[:, :, None], y, time=time, order=order)
     expected = model.predict_proba(X[:, :, None], time=time, order=order)
     again = type(model).from_arrays(model.to_arrays())
-    refit = held(model).fit(X[:, :, None], y, time=time, order=order)
+    refit = fix_hyperparameters(model).fit(X[:, :, None], y, time=time, order=order)
     for other in (again, refit):
         proba = other.predict_proba(X[:, :, None], time=time, order=order)
         np.testing.assert_allclose(proba, expected, atol=1e-6)

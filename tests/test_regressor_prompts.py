@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
 from skpref.active import bald
-from skpref.fitting import held as make_held
+from skpref.fitting import fix_hyperparameters as make_held
 from skpref.gp import GroupedPosterior
 from skpref.inference import Gibbs
 from skpref.inspection import leaderboard, variance_shares

@@ -21,7 +21,7 @@ from skpref.duels import (
     ranking_groups,
 )
 from skpref.fitting import check_settings, make_model
-from skpref.fitting._settings import held as held_at
+from skpref.fitting._settings import fix_hyperparameters as held_at
 from skpref.inference import EP, HMC, SVI, Gibbs, Laplace
 from skpref.kernels import Identity, OnColumns, Wiener
 from skpref.preprocessing import Itemwise
@@ -55,7 +55,7 @@ def rows(pairs, time, values=None):
     return np.concatenate([values[pairs], times], axis=2)
 
 
-def held(**params):
+def fix_hyperparameters(**params):
     return PairwisePreferenceRegressor(optimizer=None, noise_variance=0.2, **params)
 
 
@@ -65,14 +65,14 @@ BY_HAND = OnColumns(Identity(), [0]) + OnColumns(Identity(), [0]) * OnColumns(WA
 
 @pytest.mark.parametrize("engine", ["ep", "laplace", "svi"])
 def test_names_at_times_are_rows_with_a_column_of_time(engine):
-    by_hand = held(kernel=BY_HAND, inference=engine).fit(rows(PAIRS, TIME), Y)
+    by_hand = fix_hyperparameters(kernel=BY_HAND, inference=engine).fit(rows(PAIRS, TIME), Y)
     expected = by_hand.predict_proba(rows(ASKED, WHEN))
     for params, X, asked in (
         ({}, NAMES[PAIRS], NAMES[ASKED]),
         ({"items": TABLE}, PAIRS, ASKED),
         ({"kernel": Identity(), "items": TABLE}, PAIRS, NAMES[ASKED]),
     ):
-        model = held(drift=WALK, inference=engine, **params).fit(X, Y, time=TIME)
+        model = fix_hyperparameters(drift=WALK, inference=engine, **params).fit(X, Y, time=TIME)
         assert_allclose(model.predict_proba(asked, time=WHEN), expected, atol=1e-10)
         log = model.predict_log_proba(asked, time=WHEN)
         assert_allclose(log, np.log(expected), atol=1e-9)
@@ -92,8 +92,8 @@ def test_names_at_times_are_rows_with_a_column_of_time(engine):
 @pytest.mark.parametrize("engine", [HMC(20, chains=4), Gibbs(20, chains=4)])
 def test_sampled_engines_likewise(engine):
     settings = {"inference": engine, "random_state": 0}
-    by_hand = held(kernel=BY_HAND, **settings).fit(rows(PAIRS, TIME), Y)
-    model = held(drift=WALK, items=TABLE, **settings).fit(PAIRS, Y, time=TIME)
+    by_hand = fix_hyperparameters(kernel=BY_HAND, **settings).fit(rows(PAIRS, TIME), Y)
+    model = fix_hyperparameters(drift=WALK, items=TABLE, **settings).fit(PAIRS, Y, time=TIME)
     found = model.predict_proba(ASKED, time=WHEN)
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-10)
 
@@ -101,7 +101,7 @@ def test_sampled_engines_likewise(engine):
 @pytest.mark.parametrize("drift", ["wiener", "matern12", "matern32", "matern52"])
 def test_features_drift_by_rows_beside_the_kernel_of_features(drift):
     static = RBF([1.0, 2.0])
-    model = held(kernel=static, drift=drift).fit(FEATURES[PAIRS], Y, time=TIME)
+    model = fix_hyperparameters(kernel=static, drift=drift).fit(FEATURES[PAIRS], Y, time=TIME)
     parts = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
     span = np.ptp(TIME)
     if drift == "wiener":
@@ -109,7 +109,7 @@ def test_features_drift_by_rows_beside_the_kernel_of_features(drift):
     else:
         walk = 0.1 * OnColumns(Matern(span / 3.0, nu=parts[drift]), [2])
     by_hand = OnColumns(static, [0, 1]) + walk * OnColumns(Identity(), [0, 1])
-    expected = held(kernel=by_hand).fit(rows(PAIRS, TIME, FEATURES), Y)
+    expected = fix_hyperparameters(kernel=by_hand).fit(rows(PAIRS, TIME, FEATURES), Y)
     asked, found = rows(ASKED, WHEN, FEATURES), model.predict_proba(FEATURES[ASKED], time=WHEN)
     assert_allclose(found, expected.predict_proba(asked), atol=1e-10)
     assert model.n_features_in_ == 2
@@ -118,35 +118,39 @@ def test_features_drift_by_rows_beside_the_kernel_of_features(drift):
 
 
 def test_a_drift_begins_in_the_unit_of_the_kernel_beside_it():
-    wide = held(kernel=4.0 * Identity(), drift="matern12").fit(NAMES[PAIRS], Y, time=TIME)
+    wide = fix_hyperparameters(kernel=4.0 * Identity(), drift="matern12").fit(
+        NAMES[PAIRS], Y, time=TIME
+    )
     assert wide.kernel_.k2.k1.constant_value == pytest.approx(0.4)
-    rate = held(kernel=4.0 * Identity(), drift="wiener").fit(NAMES[PAIRS], Y, time=TIME)
+    rate = fix_hyperparameters(kernel=4.0 * Identity(), drift="wiener").fit(
+        NAMES[PAIRS], Y, time=TIME
+    )
     assert rate.kernel_.k2.k2.kernel.rate == pytest.approx(0.4 / np.ptp(TIME))
 
 
 def test_ids_drift_and_their_features_do_not():
     values = np.column_stack([np.arange(5.0), FEATURES])
-    model = held(drift="wiener", id_column=0).fit(values[PAIRS], Y, time=TIME)
+    model = fix_hyperparameters(drift="wiener", id_column=0).fit(values[PAIRS], Y, time=TIME)
     walk = OnColumns(Identity(), [0]) * OnColumns(Wiener(0.1 / np.ptp(TIME)), [3])
-    without = held(id_column=0).fit(values[PAIRS], Y).kernel_
+    without = fix_hyperparameters(id_column=0).fit(values[PAIRS], Y).kernel_
     assert repr(model.kernel_) == repr(without + walk)
-    by_hand = held(kernel=without + walk).fit(rows(PAIRS, TIME, values), Y)
+    by_hand = fix_hyperparameters(kernel=without + walk).fit(rows(PAIRS, TIME, values), Y)
     found = model.predict_proba(values[ASKED], time=WHEN)
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN, values)), atol=1e-10)
 
 
 def test_a_kernel_alone_sees_the_time_as_its_last_column():
     kernel = OnColumns(Identity(), [0]) * OnColumns(Matern(3.0) + ExpSineSquared(1.0, 4.0), [1])
-    model = held(kernel=kernel).fit(NAMES[PAIRS], Y, time=TIME)
+    model = fix_hyperparameters(kernel=kernel).fit(NAMES[PAIRS], Y, time=TIME)
     assert model.kernel_ == kernel
-    by_hand = held(kernel=kernel).fit(rows(PAIRS, TIME), Y)
+    by_hand = fix_hyperparameters(kernel=kernel).fit(rows(PAIRS, TIME), Y)
     found = model.predict_proba(NAMES[ASKED], time=WHEN)
     assert_allclose(found, by_hand.predict_proba(rows(ASKED, WHEN)), atol=1e-10)
 
 
 def test_a_kernel_that_takes_times_for_names_is_warned_of():
     with pytest.warns(UserWarning, match=r'share nothing. Say how they change, drift="matern12"'):
-        held(kernel=Identity()).fit(NAMES[PAIRS], Y, time=TIME)
+        fix_hyperparameters(kernel=Identity()).fit(NAMES[PAIRS], Y, time=TIME)
 
 
 def test_ties_grades_order_and_weights():
@@ -155,8 +159,8 @@ def test_ties_grades_order_and_weights():
     order, weight = rng.choice([-1, 0, 1], N), rng.integers(1, 4, N).astype(float)
     told = {"tie_threshold": 0.2, "grade_thresholds": (0.8,), "order_effect": 0.3}
     given = {"order": order, "sample_weight": weight}
-    by_hand = held(kernel=BY_HAND, **told).fit(rows(PAIRS, TIME), grades, **given)
-    model = held(drift=WALK, **told).fit(NAMES[PAIRS], grades, time=TIME, **given)
+    by_hand = fix_hyperparameters(kernel=BY_HAND, **told).fit(rows(PAIRS, TIME), grades, **given)
+    model = fix_hyperparameters(drift=WALK, **told).fit(NAMES[PAIRS], grades, time=TIME, **given)
     assert model.classes_.tolist() == [-2, -1, 0, 1, 2]
     for shown in (None, [1, 0, -1]):
         expected = by_hand.predict_proba(rows(ASKED, WHEN), order=shown)
@@ -166,8 +170,8 @@ def test_ties_grades_order_and_weights():
 
 def test_judges():
     who = np.arange(N) % 3
-    by_hand = held(kernel=BY_HAND).fit(rows(PAIRS, TIME), Y, judges=who)
-    model = held(drift=WALK).fit(NAMES[PAIRS], Y, judges=who, time=TIME)
+    by_hand = fix_hyperparameters(kernel=BY_HAND).fit(rows(PAIRS, TIME), Y, judges=who)
+    model = fix_hyperparameters(drift=WALK).fit(NAMES[PAIRS], Y, judges=who, time=TIME)
     asked = {"judges": [0, 1, 9]}
     expected = by_hand.predict_proba(rows(ASKED, WHEN), **asked)
     assert_allclose(model.predict_proba(NAMES[ASKED], time=WHEN, **asked), expected, atol=1e-10)
@@ -183,8 +187,8 @@ def test_choices_and_rankings_from_sets(padded):
     time = TIME[:4]
     by_hand = rows(sets, time)
     by_hand[sets < 0] = np.nan
-    expected = held(kernel=BY_HAND).fit(by_hand, ranks)
-    model = held(drift=WALK, items=TABLE).fit(sets, ranks, time=time)
+    expected = fix_hyperparameters(kernel=BY_HAND).fit(by_hand, ranks)
+    model = fix_hyperparameters(drift=WALK, items=TABLE).fit(sets, ranks, time=time)
     assert time.min() > TIME.min()  # such a walk does not know where times begin
     found = model.predict_proba(sets, time=time + 0.5)
     moved = by_hand.copy()
@@ -202,8 +206,8 @@ def test_rated_items():
     qid, static = np.repeat([0, 1], 10), RBF()
     by_hand = OnColumns(static, [0, 1]) + OnColumns(Identity(), [0, 1]) * OnColumns(WALK, [2])
     items = np.column_stack([values, time])
-    expected = held(kernel=by_hand).fit(items, ratings, qid=qid)
-    model = held(kernel=static, drift=WALK).fit(values, ratings, qid=qid, time=time)
+    expected = fix_hyperparameters(kernel=by_hand).fit(items, ratings, qid=qid)
+    model = fix_hyperparameters(kernel=static, drift=WALK).fit(values, ratings, qid=qid, time=time)
     assert model.n_features_in_ == 2
     assert_allclose(model.predict(values, time=time), expected.predict(items), atol=1e-10)
     found = model.score(values, ratings, qid=qid, time=time)
@@ -217,13 +221,17 @@ def test_sets_of_a_frame_and_rated_items_with_ids():
     places = np.array([[0, 1, 2], [3, 4, -1], [2, 4, 0]])
     time = np.array([1.0, 2.0, 5.0])
     static = RBF()
-    model = held(kernel=static, drift=WALK).fit(X, y, time=time)
-    direct = held(kernel=static, drift=WALK, items=FEATURES).fit(places, y, time=time)
+    model = fix_hyperparameters(kernel=static, drift=WALK).fit(X, y, time=time)
+    direct = fix_hyperparameters(kernel=static, drift=WALK, items=FEATURES).fit(
+        places, y, time=time
+    )
     found = model.predict_proba(X, time=3.0)
     assert_allclose(found, direct.predict_proba(places, time=3.0), atol=1e-8)
     items, ratings = np.column_stack([np.arange(20) % 5, np.repeat(FEATURES, 4, axis=0)]), Y[:20]
-    rated = held(id_column=0, drift="wiener").fit(items, ratings + np.arange(20.0), time=TIME[:20])
-    by_hand = held(kernel=rated.kernel_).fit(
+    rated = fix_hyperparameters(id_column=0, drift="wiener").fit(
+        items, ratings + np.arange(20.0), time=TIME[:20]
+    )
+    by_hand = fix_hyperparameters(kernel=rated.kernel_).fit(
         np.column_stack([items, TIME[:20] - TIME[:20].min()]), ratings + np.arange(20.0)
     )
     asked = np.column_stack([items[:3], [0.0, 1.0, 20.0]])
@@ -237,7 +245,10 @@ def test_sets_of_a_frame_and_rated_items_with_ids():
 def test_pieces_of_a_stream_keep_the_first_origin_and_move_now():
     settings = {"kernel": BY_HAND, "inference": SVI(200), "n_learning_answers": None}
     order = np.argsort(TIME)
-    by_hand, model = held(**settings), held(**{**settings, "kernel": None, "drift": WALK})
+    by_hand, model = (
+        fix_hyperparameters(**settings),
+        fix_hyperparameters(**{**settings, "kernel": None, "drift": WALK}),
+    )
     for piece in np.array_split(order, 3):
         by_hand.partial_fit(rows(PAIRS[piece], TIME[piece]), Y[piece])
         model.partial_fit(NAMES[PAIRS[piece]], Y[piece], time=TIME[piece])
@@ -286,11 +297,15 @@ def test_the_order_of_answers_and_the_zone_of_their_clocks_do_not_matter():
     days = pd.to_datetime("2020-01-01") + pd.to_timedelta(100.0 * (TIME - 2000.0), unit="D")
     turn = np.random.default_rng(0).permutation(N)
     utc = days.tz_localize("UTC")
-    plain = held(drift="matern32").fit(NAMES[PAIRS], Y, time=utc)
-    turned = held(drift="matern32").fit(NAMES[PAIRS[turn]], Y[turn], time=utc[turn])
-    tokyo = held(drift="matern32").fit(NAMES[PAIRS], Y, time=utc.tz_convert("Asia/Tokyo"))
-    naive = held(drift="matern32").fit(NAMES[PAIRS], Y, time=days)
-    numbers = held(drift="matern32").fit(NAMES[PAIRS], Y, time=100.0 * (TIME - 2000.0))
+    plain = fix_hyperparameters(drift="matern32").fit(NAMES[PAIRS], Y, time=utc)
+    turned = fix_hyperparameters(drift="matern32").fit(NAMES[PAIRS[turn]], Y[turn], time=utc[turn])
+    tokyo = fix_hyperparameters(drift="matern32").fit(
+        NAMES[PAIRS], Y, time=utc.tz_convert("Asia/Tokyo")
+    )
+    naive = fix_hyperparameters(drift="matern32").fit(NAMES[PAIRS], Y, time=days)
+    numbers = fix_hyperparameters(drift="matern32").fit(
+        NAMES[PAIRS], Y, time=100.0 * (TIME - 2000.0)
+    )
     when = days[:3] + pd.Timedelta(40.5, unit="D")
     found = plain.predict_proba(NAMES[ASKED], time=when.tz_localize("UTC"))
     for model, asked in (
@@ -345,7 +360,7 @@ def test_drift_is_found_where_there_is_some():
 
 
 def test_the_last_time_of_training_is_now():
-    model = held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
+    model = fix_hyperparameters(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
     last = TIME.max()
     now = model.predict_proba(NAMES[ASKED])
     assert_allclose(now, model.predict_proba(NAMES[ASKED], time=last), atol=0.0)
@@ -364,7 +379,7 @@ def test_the_last_time_of_training_is_now():
 
 
 def test_rows_with_their_time_are_taken_by_a_posterior():
-    model = held(drift=WALK, items=TABLE).fit(PAIRS, Y, time=TIME)
+    model = fix_hyperparameters(drift=WALK, items=TABLE).fit(PAIRS, Y, time=TIME)
     items = np.column_stack([[0.0, 3.0], [1.5, 4.0]])
     asked = model.predict(NAMES[[0, 3]], time=TIME.min() + items[:, 1])
     assert_allclose(model.posterior_.mean(items), asked, atol=1e-12)
@@ -374,7 +389,9 @@ def test_rows_with_their_time_are_taken_by_a_posterior():
 
 def test_gradients_of_a_posterior_have_the_time_last():
     kernel = RBF(1.5)
-    model = held(kernel=kernel, drift=0.3 * Matern(2.0, nu=2.5)).fit(FEATURES[PAIRS], Y, time=TIME)
+    model = fix_hyperparameters(kernel=kernel, drift=0.3 * Matern(2.0, nu=2.5)).fit(
+        FEATURES[PAIRS], Y, time=TIME
+    )
     posterior = model.posterior_
     items = np.column_stack([FEATURES[:2], [2.0, 5.0]])
     gradient, step = posterior.mean_gradient(items), 1e-5
@@ -389,18 +406,18 @@ def test_gradients_of_a_posterior_have_the_time_last():
 def test_frames_and_pipelines_with_items_of_features():
     frame = pd.DataFrame(FEATURES, columns=["speed", "size"])
     duels = FEATURES[PAIRS]
-    pipeline = make_pipeline(Itemwise(StandardScaler()), held(drift=WALK))
+    pipeline = make_pipeline(Itemwise(StandardScaler()), fix_hyperparameters(drift=WALK))
     pipeline.fit(duels, Y, pairwisepreferenceregressor__time=TIME)
     scaler = StandardScaler().fit(FEATURES)
-    inner = held(drift=WALK).fit(scaler.transform(FEATURES)[PAIRS], Y, time=TIME)
+    inner = fix_hyperparameters(drift=WALK).fit(scaler.transform(FEATURES)[PAIRS], Y, time=TIME)
     found = pipeline.predict_proba(duels[:3], time=WHEN)
     expected = inner.predict_proba(scaler.transform(FEATURES)[PAIRS[:3]], time=WHEN)
     assert_allclose(found, expected, atol=1e-10)
     table = ItemTable(frame)
-    model = held(drift=WALK, items=table).fit(PAIRS, Y, time=TIME)
+    model = fix_hyperparameters(drift=WALK, items=table).fit(PAIRS, Y, time=TIME)
     assert model.feature_names_in_.tolist() == ["speed", "size"]
     assert model.n_features_in_ == 2
-    direct = held(drift=WALK, items=FEATURES).fit(PAIRS, Y, time=TIME)
+    direct = fix_hyperparameters(drift=WALK, items=FEATURES).fit(PAIRS, Y, time=TIME)
     assert_allclose(model.predict(frame, time=2004.0), direct.predict(FEATURES, time=2004.0))
     assert_allclose(model.predict(table), direct.predict(FEATURES, time=TIME.max()))
 
@@ -425,8 +442,8 @@ def test_columns_of_a_frame():
     kept = np.delete(np.arange(N), 3)
     assert len(X) == len(y) == len(order) == len(time) == N - 1
     assert np.array_equal(time, days.to_numpy()[kept])
-    model = held(drift="wiener").fit(X, y, order=order, time=time)
-    plain = held(drift="wiener").fit(NAMES[PAIRS[kept]], Y[kept], time=TIME[kept])
+    model = fix_hyperparameters(drift="wiener").fit(X, y, order=order, time=time)
+    plain = fix_hyperparameters(drift="wiener").fit(NAMES[PAIRS[kept]], Y[kept], time=TIME[kept])
     found = model.predict(pd.DataFrame({"id": NAMES}), time=days[0])
     assert_allclose(found, plain.predict(NAMES, time=TIME[0]), atol=1e-8)
     with pytest.raises(ValueError, match="no column"):
@@ -442,7 +459,7 @@ def test_votes_bring_their_times():
     votes = from_votes(table, time="day")
     model = PairwisePreferenceRegressor(drift=WALK, **votes.params).set_params(optimizer=None)
     model.set_params(noise_variance=0.2).fit(votes.X, votes.y, time=votes.times)
-    plain = held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
+    plain = fix_hyperparameters(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME)
     found = model.predict_proba(votes.X[:3], time=votes.times[:3])
     assert_allclose(found, plain.predict_proba(NAMES[PAIRS[:3]], time=TIME[:3]), atol=1e-7)
 
@@ -450,7 +467,7 @@ def test_votes_bring_their_times():
 def test_rankings_as_duels_have_the_times_of_their_lists():
     lists, times = [["ann", "bob", "cid"], ["cid", "ann"]], np.array([3.0, 7.0])
     X, y = from_rankings(lists)
-    model = held(drift=WALK).fit(X, y, time=times[ranking_groups(lists)])
+    model = fix_hyperparameters(drift=WALK).fit(X, y, time=times[ranking_groups(lists)])
     items = model.comparisons_.items
     assert items.shape == (5, 2)
     assert sorted(items[:, 1]) == [0.0, 0.0, 0.0, 4.0, 4.0]
@@ -466,7 +483,7 @@ def test_a_fit_held_at_its_hyperparameters_is_the_same():
 
 
 def test_an_item_counts_once_however_often_it_met_others(capsys):
-    held(drift=WALK, verbose=1).fit(NAMES[PAIRS], Y, time=TIME)
+    fix_hyperparameters(drift=WALK, verbose=1).fit(NAMES[PAIRS], Y, time=TIME)
     assert "60 duels of 5 items fitted" in capsys.readouterr().out
 
 
@@ -514,16 +531,18 @@ def test_equal_times_one_answer_and_gaps_of_years(drift):
 
 def test_refused_before_any_work():
     with pytest.raises(ValueError, match=r"drift=.wiener. without time=.*Pass time="):
-        held(drift="wiener").fit(NAMES[PAIRS], Y)
+        fix_hyperparameters(drift="wiener").fit(NAMES[PAIRS], Y)
     with pytest.raises(ValueError, match=r"drift .* must be one of"):
-        held(drift="brownian").fit(NAMES[PAIRS], Y, time=TIME)
+        fix_hyperparameters(drift="brownian").fit(NAMES[PAIRS], Y, time=TIME)
     with pytest.raises(TypeError, match="drift must be None, one of"):
-        held(drift=0.3).fit(NAMES[PAIRS], Y, time=TIME)
+        fix_hyperparameters(drift=0.3).fit(NAMES[PAIRS], Y, time=TIME)
     with pytest.raises(ValueError, match="first in row 1"):
-        held().fit(NAMES[PAIRS], Y, time=np.where(np.arange(N) == 1, np.nan, TIME))
+        fix_hyperparameters().fit(NAMES[PAIRS], Y, time=np.where(np.arange(N) == 1, np.nan, TIME))
     with pytest.raises(ValueError, match=r"got 60 times for 3"):
-        held(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME).predict_proba(NAMES[ASKED], time=TIME)
-    static = held().fit(NAMES[PAIRS], Y)
+        fix_hyperparameters(drift=WALK).fit(NAMES[PAIRS], Y, time=TIME).predict_proba(
+            NAMES[ASKED], time=TIME
+        )
+    static = fix_hyperparameters().fit(NAMES[PAIRS], Y)
     for ask in (static.predict, static.predict_proba, static.decision_function, static.sample_y):
         with pytest.raises(ValueError, match="fitted without times"):
             ask(NAMES[ASKED], time=WHEN)
@@ -534,13 +553,15 @@ def test_refused_before_any_work():
 
 
 def test_a_refit_without_times_has_none():
-    model = held().fit(NAMES[PAIRS], Y, time=TIME)
+    model = fix_hyperparameters().fit(NAMES[PAIRS], Y, time=TIME)
     static = model.fit(NAMES[PAIRS], Y).predict_proba(NAMES[ASKED])
-    assert_allclose(static, held().fit(NAMES[PAIRS], Y).predict_proba(NAMES[ASKED]), atol=0.0)
+    assert_allclose(
+        static, fix_hyperparameters().fit(NAMES[PAIRS], Y).predict_proba(NAMES[ASKED]), atol=0.0
+    )
 
 
 def test_engines_as_options_take_times():
     for engine in (EP(damping=0.1), Laplace()):
-        model = held(drift=ConstantKernel(0.5) * Matern(2.0), inference=engine)
+        model = fix_hyperparameters(drift=ConstantKernel(0.5) * Matern(2.0), inference=engine)
         found = model.fit(NAMES[PAIRS], Y, time=TIME).predict_proba(NAMES[ASKED], time=WHEN)
         assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)

@@ -115,7 +115,7 @@ def measured(over, utility, slopes, expected):
     true = utility - utility.mean()
     rank = 1 + np.argsort(np.argsort(-utility))
     mixture = over.averages(COMPETITORS[:, None], np.ones(1), "noise")
-    board, half = (mixture.relative(level) for level in (LEVEL, 0.5))
+    board, half = (mixture.intervals_about_mean(level) for level in (LEVEL, 0.5))
     rows, apart = np.vstack([SLOPES, np.zeros((1, 3))]), np.array([[1, 0, -1], [0, 1, -1]])
     slope = over.sums(rows, apart.astype(float), "noise", LEVEL)
     best, ranks = _rank_draws(over.sample(COMPETITORS, DRAWS, 1, "noise"), np.ones(N, dtype=int))
@@ -154,7 +154,7 @@ def one(truth, seed, points):
 
     def add(name, model, average, seconds=0.0):
         began = time.process_time()
-        over = Inspected.of(model).over_hyperparameters(average)
+        over = Inspected.from_model(model).over_hyperparameters(average)
         seconds += time.process_time() - began
         found = measured(over, utility, slopes, expected)
         rows.append({"method": name, "votes": len(y), "seconds": seconds, **found})

@@ -74,7 +74,7 @@ def measured(setting):
     space = Inducing(kernel, comparisons.items, rows.margins, Z)
     weights = Weights(np.eye(m), np.ones(m))
 
-    whole, batch = [], AnswerBatch.of(space, rows, likelihood)
+    whole, batch = [], AnswerBatch.from_rows(space, rows, likelihood)
     for _ in range(3):
         began = time.process_time()
         batch.evaluate(weights)

@@ -84,7 +84,7 @@ def answers(rng, kind, n=45):
 
 
 def found(prior, kernel, seen, likelihood, engine, asked):
-    made = prior.of(kernel, seen, likelihood, True)
+    made = prior.from_comparisons(kernel, seen, likelihood, True)
     problem = Problem(made, seen, likelihood)
     run = engine.run(problem)
     slopes = engine.evidence_gradient(problem, run)
@@ -103,7 +103,9 @@ def expressions(n):
             for seed in range(n):
                 rng = np.random.default_rng(seed)
                 kernel, seen = expression(rng), answers(rng, kind)
-                if not np.any(DenseItems.of(kernel, seen, likelihood).variance > 1e-12):
+                if not np.any(
+                    DenseItems.from_comparisons(kernel, seen, likelihood).variance > 1e-12
+                ):
                     continue  # all utilities are alike
                 asked = np.concatenate([seen.items[:8], rng.permuted(seen.items, axis=0)[:8]])
                 both = (

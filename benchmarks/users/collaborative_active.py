@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from skpref.active import query
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.fitting import held
+from skpref.fitting import fix_hyperparameters
 from skpref.metrics import answer_accuracy, answer_log_loss
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -94,7 +94,7 @@ def run(name, n_users, split, method, strategies):
     first = study.fitted(model, study.started)
     for strategy in strategies:
         rng = np.random.default_rng([split, STRATEGIES.index(strategy)])
-        answered, now, fixed = study.started.copy(), first, held(first)
+        answered, now, fixed = study.started.copy(), first, fix_hyperparameters(first)
         for turn in range(ROUNDS + 1):
             key = dict(zip(KEY, (name, n_users, split, method, strategy), strict=True))
             yield {**key, "round": turn, **study.scores(now)}
@@ -103,7 +103,7 @@ def run(name, n_users, split, method, strategies):
             answered[study.next_ones(now, strategy, answered, rng)] = True
             learns = turn + 1 in LEARNED
             now = study.fitted(model if learns else fixed, answered)
-            fixed = held(now) if learns else fixed
+            fixed = fix_hyperparameters(now) if learns else fixed
 
 
 def rows_of(name, n_users, split, method, strategies):

@@ -72,7 +72,7 @@ def rank_votes(arguments: Any) -> BoardReport:
     _check_votes_suffice(arguments, votes)
     times = None
     if arguments.time is not None:
-        times = BoardTimes.of(arguments.time, votes.times, votes.times_are, arguments.at)
+        times = BoardTimes.from_votes(arguments.time, votes.times, votes.times_are, arguments.at)
     if arguments.out is not None:  # what cannot be written is better known before the fit
         arguments.out.mkdir(parents=True, exist_ok=True)
     steps.report_step("read")
@@ -187,7 +187,7 @@ def _open_votes_file(votes: Path) -> Iterator[Path]:
 
 def _check_votes_suffice(arguments: Any, votes: Bunch) -> None:
     """Raise ValueError, before a fit, for votes that cannot tell what was asked."""
-    _check_groups(votes)
+    _refuse_too_many_groups(votes)
     n_judges = 0 if arguments.judge is None else len(set(votes.judges.tolist()))
     if n_judges > 1 and n_judges == len(np.unique(votes.rows)):
         raise ValueError(
@@ -201,7 +201,7 @@ def _check_votes_suffice(arguments: Any, votes: Bunch) -> None:
         )
 
 
-def _check_groups(votes: Bunch) -> None:
+def _refuse_too_many_groups(votes: Bunch) -> None:
     """Raise ValueError for groups that are nearly one a vote, before a fit."""
     n = 0 if votes.groups is None else len(votes.groups)
     if n <= _MANY_GROUPS:

@@ -55,7 +55,7 @@ class BoardTimes:
     zone: bool
 
     @classmethod
-    def of(cls, column: str, times: Any, are: str, at: str | None) -> Self:
+    def from_votes(cls, column: str, times: Any, are: str, at: str | None) -> Self:
         """Return the times of votes, of their kind (see `from_votes`), and of ``--at``.
 
         Raises

@@ -194,13 +194,13 @@ def _formatted_columns(
         name: [formats.get(name, printable_text)(row[j]) for row in rows]
         for j, name in enumerate(table.columns)
     }
-    _join_own_effects(cells, list_own_effects(table))
+    _format_effects_with_intervals(cells, list_own_effects(table))
     made = _join_intervals(cells, f"{report.percent} interval")
     heads = [_HEADS.get(name) or printable_text(name) for name in made]
     return heads, [list(row) for row in zip(*made.values(), strict=True)]
 
 
-def _join_own_effects(cells: dict[str, list], effects: Iterable[str]) -> None:
+def _format_effects_with_intervals(cells: dict[str, list], effects: Iterable[str]) -> None:
     """Write each effect of a judge as a mean with its interval, in place of three columns."""
     for name in effects:
         bounds = cells.pop(f"{name}_lower"), cells.pop(f"{name}_upper")

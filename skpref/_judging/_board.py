@@ -38,7 +38,7 @@ def board_page(desk: Any) -> str:
     )
 
 
-def votes_html(desk: Any) -> str:
+def voting_progress_html(desk: Any) -> str:
     """Return how the votes of a desk stand, as a part of a page."""
     n_votes = desk.store.count_votes()
     planner = desk.planner

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from markdown_it import MarkdownIt
 
-from skpref._judging._board import votes_html
+from skpref._judging._board import voting_progress_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, duels_of
 from skpref._judging._store import Vote, VoteQuestion, VoteStore, item_key
@@ -97,7 +97,7 @@ class VoteDesk:
 
     def board_html(self) -> str:
         """Return how the votes stand, as a part of a page."""
-        return votes_html(self)
+        return voting_progress_html(self)
 
     def blob_content(self, digest: str) -> None:
         """Return None, as no picture is made here: items are files."""
@@ -363,7 +363,7 @@ class VoteDesk:
                 self.store.renew_leases(judge)
             elif kind == "go_on":
                 self.store.add_judge(judge)
-                self.store.let_go_on(judge)
+                self.store.resume_judge(judge)
             elif kind == "undo":
                 if not self.store.reopen_last(judge):
                     notice = "There is nothing to take back."

@@ -197,7 +197,7 @@ class VoteStore:
         """Return whether a judge chose to go on after the end."""
         return bool(self._fetch_value("SELECT goes_on FROM judges WHERE name = ?", judge))
 
-    def let_go_on(self, judge: str) -> None:
+    def resume_judge(self, judge: str) -> None:
         """Let a judge go on after the end."""
         with self.transaction():
             self._fetch_rows("UPDATE judges SET goes_on = 1 WHERE name = ?", judge)

@@ -37,7 +37,7 @@ from skpref._utils._linalg import (
     spanning_columns,
     spectrum_blocks,
     symmetric_root,
-    unit_band,
+    unit_triangular_band,
 )
 from skpref._utils._metadata import (
     calibration_method,
@@ -61,7 +61,7 @@ from skpref._utils._parameters import (
     check_number,
     check_scoring_weights,
 )
-from skpref._utils._random import RandomLike, generator_of, seed_of, sobol, source_of
+from skpref._utils._random import RandomLike, make_generator, read_random_state, seed_of, sobol
 from skpref._utils._records import (
     Fields,
     Recorded,

@@ -274,7 +274,7 @@ def covariance_of(precision: Array, least: float) -> Array:
     return (vectors / np.maximum(values, least)) @ vectors.T
 
 
-def unit_band(blocks: Array) -> Array:
+def unit_triangular_band(blocks: Array) -> Array:
     """Return the lower band of a unit triangular matrix with blocks beside its diagonal.
 
     Parameters
@@ -296,7 +296,7 @@ def unit_band(blocks: Array) -> Array:
 
 
 def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
-    """Return the solution of a triangular system with a `unit_band`.
+    """Return the solution of a triangular system with a `unit_triangular_band`.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def solve_band(band: Array, values: Array, trans: str = "N") -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> band = unit_band(np.full((1, 1, 3), -2.0))  # x_k - 2 x_{k-1}
+    >>> band = unit_triangular_band(np.full((1, 1, 3), -2.0))  # x_k - 2 x_{k-1}
     >>> solve_band(band, np.array([[1.0], [0.0], [0.0]])).ravel()
     array([1., 2., 4.])
     """

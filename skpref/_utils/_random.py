@@ -12,7 +12,7 @@ from skpref._utils._parameters import check_number
 RandomLike = int | np.integer | np.random.RandomState | np.random.Generator | None
 
 
-def generator_of(rng: RandomLike = None) -> np.random.Generator:
+def make_generator(rng: RandomLike = None) -> np.random.Generator:
     """Return the generator of a seed or another source; a Generator is itself, and moves on.
 
     Parameters
@@ -22,8 +22,8 @@ def generator_of(rng: RandomLike = None) -> np.random.Generator:
 
     Examples
     --------
-    >>> from skpref._utils._random import generator_of
-    >>> bool(generator_of(3).random() == generator_of(3).random())
+    >>> from skpref._utils._random import make_generator
+    >>> bool(make_generator(3).random() == make_generator(3).random())
     True
     """
     if isinstance(rng, np.random.Generator):
@@ -33,7 +33,9 @@ def generator_of(rng: RandomLike = None) -> np.random.Generator:
     return np.random.default_rng(check_random_state(rng).randint(2**31))
 
 
-def source_of(random_state: RandomLike = None) -> np.random.RandomState | np.random.Generator:
+def read_random_state(
+    random_state: RandomLike = None,
+) -> np.random.RandomState | np.random.Generator:
     """Return a Generator as it is, and anything else as scikit-learn reads it.
 
     Parameters
@@ -42,8 +44,8 @@ def source_of(random_state: RandomLike = None) -> np.random.RandomState | np.ran
 
     Examples
     --------
-    >>> from skpref._utils._random import source_of
-    >>> bool(source_of(3).uniform() == source_of(3).uniform())
+    >>> from skpref._utils._random import read_random_state
+    >>> bool(read_random_state(3).uniform() == read_random_state(3).uniform())
     True
     """
     if isinstance(random_state, np.random.Generator):
@@ -90,7 +92,7 @@ def sobol(d: int, rng: RandomLike = None) -> qmc.Sobol:
     ----------
     d : int
     rng : int, RandomState instance, Generator or None
-        See `generator_of`.
+        See `make_generator`.
 
     Examples
     --------
@@ -98,4 +100,4 @@ def sobol(d: int, rng: RandomLike = None) -> qmc.Sobol:
     >>> sobol(2, 0).random(4).shape
     (4, 2)
     """
-    return qmc.Sobol(d, **{_SOURCE: generator_of(rng)})
+    return qmc.Sobol(d, **{_SOURCE: make_generator(rng)})

@@ -341,7 +341,7 @@ def _read_value(content, copies):
     parts = {name: _read_value(part, copies) for name, part in content.items()}
     match parts:
         case {"class": name, **state}:
-            return object_with(serializable_types()[name], state)
+            return make_object(serializable_types()[name], state)
         case {"array": key}:
             return copies[key]
         case {"objects": list(values), "shape": shape} if math.prod(shape) == len(values):
@@ -370,7 +370,7 @@ def _read_frame(columns, types, names, index):
     return frame
 
 
-def object_with(cls: Any, state: dict[str, Any]) -> Any:
+def make_object(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with these fields; TypeError if one is not of its type."""
     if issubclass(cls, tuple) or is_dataclass(cls):
         for name, hint in _hints(cls).items():

@@ -15,7 +15,7 @@ from skpref._utils import (
     RandomLike,
     check_choice,
     check_number,
-    generator_of,
+    make_generator,
     symmetric_root,
 )
 from skpref.active._batch import outcome_effects
@@ -203,7 +203,7 @@ def next_pairs(
     count = np.ones(len(margin))
     if goal != "ranks":
         moments = mean[:size], cov[:size, :size]
-        top = _probability_of_top(*moments, k, generator_of(random_state), both=goal == "top")
+        top = _probability_of_top(*moments, k, make_generator(random_state), both=goal == "top")
         count = top[item[every[0]], item[every[1]]]
         # Where groups stand nobody knows, so that no order across is out of the question.
         count = np.where(across, np.maximum(count, 1.0 / _DRAWS), count)

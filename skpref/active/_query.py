@@ -250,7 +250,7 @@ def _posterior_by_row(estimator, duels, users):
     own = model if isinstance(model, DuelPosterior) else getattr(model, "posterior_", None)
     if isinstance(own, DuelPosterior) and not isinstance(own, Posterior):
         return lambda rows: own, duels
-    inspected = Inspected.of(estimator)
+    inspected = Inspected.from_model(estimator)
     if hasattr(model, "steps") or hasattr(model, "to_unit"):  # items are transformed on the way
         duels = np.stack([inspected.rows_of(side) for side in split_duels(duels)], axis=1)
     return lambda rows: inspected.posterior, duels
@@ -269,12 +269,12 @@ def _check_pending(pending, size):
     return rows.astype(np.intp)
 
 
-def _read_user_ids(users, size, what):
+def _read_user_ids(users, size, noun):
     """Return ids of users as an array of objects, one each; ValueError for another number."""
     sequence = hasattr(users, "__len__") and not isinstance(users, str | bytes)
     if not sequence or len(users) != size:
         raise ValueError(
-            f"users must name one user for each of the {size} {what}, got "
+            f"users must name one user for each of the {size} {noun}, got "
             f"{len(users) if sequence else repr(users)}."
         )
     ids = np.empty(size, dtype=object)

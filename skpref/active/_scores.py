@@ -12,7 +12,7 @@ from skpref._utils import (
     RandomLike,
     check_choice,
     check_number,
-    generator_of,
+    make_generator,
     row_blocks,
 )
 from skpref.active._candidates import CandidateRows, Candidates, DuelPosterior
@@ -311,7 +311,7 @@ def random_scores(
     >>> random_scores(model.posterior_, [[[2.0], [0.0]], [[9.0], [4.0]]], random_state=0).round(2)
     array([0.64, 0.27])
     """
-    return generator_of(random_state).random(len(duels))
+    return make_generator(random_state).random(len(duels))
 
 
 def committee_disagreement(
@@ -373,7 +373,7 @@ def committee_disagreement(
             )
     else:
         check_number("members", members, low=2, high=np.iinfo(np.int32).max, integer=True)
-        margins = _draw_margins(candidates, int(members), generator_of(random_state))
+        margins = _draw_margins(candidates, int(members), make_generator(random_state))
         variance = np.zeros(len(margins))
     variance = variance + candidates.effect_variance
     return _disagreement(candidates.posterior.likelihood, margins, variance, candidates.lead, vote)
@@ -441,7 +441,7 @@ of shape (n_items,), default=None
             "Posterior or PosteriorMixture gives. Use bald."
         )
     check_number("n_draws", n_draws, low=2, high=np.iinfo(np.int32).max, integer=True)
-    candidates, rng = Candidates.from_duels(posterior, duels, order), generator_of(random_state)
+    candidates, rng = Candidates.from_duels(posterior, duels, order), make_generator(random_state)
     rows, first, second = CandidateRows.from_sides(posterior, candidates.first, candidates.second)
     among = np.arange(len(rows))
     if items is not None:

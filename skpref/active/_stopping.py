@@ -11,10 +11,10 @@ from skpref._utils import Array, check_number
 from skpref.data import (
     ItemTable,
     check_respondents,
+    fill_masked,
     is_frame,
     is_missing,
     positions_of,
-    unmasked,
 )
 
 # Variance of utilities that the forecast of votes starts from, in that of a margin's noise.
@@ -143,7 +143,7 @@ class StoppingRule:
             items = range(len(items)) if items.names is None else items.names.tolist()
         if isinstance(items, str) or (items is not None and not isinstance(items, Iterable)):
             raise TypeError(f"items must be an ItemTable or a list of names; got {items!r}.")
-        for name in [] if items is None else np.asarray(unmasked(items), dtype=object).tolist():
+        for name in [] if items is None else np.asarray(fill_masked(items), dtype=object).tolist():
             if name in self._place:
                 raise ValueError(f"The name {name!r} stands twice in items. Name each once.")
             self._add_competitor(name)
@@ -333,7 +333,7 @@ class StoppingRule:
     def _read_pairs(self, X: Any) -> list[list[Any]]:
         """Return names of the two competitors of each vote, checked."""
         frame = is_frame(X)
-        X = X.to_numpy() if frame and hasattr(X, "to_numpy") else unmasked(X)
+        X = X.to_numpy() if frame and hasattr(X, "to_numpy") else fill_masked(X)
         votes = X
         if not isinstance(X, np.ndarray):
             votes = np.array(list(X) if isinstance(X, Iterable) else X, dtype=object)
@@ -377,7 +377,7 @@ class StoppingRule:
         """Return what the first of each vote scored, from 0 to 1, and the labels of wins."""
         if y is None:
             return [1.0] * n, self._labels
-        y = np.asarray(unmasked(y))
+        y = np.asarray(fill_masked(y))
         if y.shape != (n,):
             raise ValueError(f"y must hold one label for each of the {n} votes; got {y.shape}.")
         try:

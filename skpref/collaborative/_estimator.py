@@ -341,7 +341,9 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         self, X: ArrayLike, *, users: ArrayLike | None = None, order: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Mean margin of duels as the users see them; users as in `predict`."""
-        return self._decision(self._prediction("decision_function", X, users=users, order=order))
+        return self._decision_values(
+            self._prediction("decision_function", X, users=users, order=order)
+        )
 
     def score(
         self,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import BLOCK, Array, floor_variance, inverse_blocks
 from skpref.collaborative._fit import WAIT, Task
-from skpref.collaborative._posterior import CollaborativePosterior, same_user
+from skpref.collaborative._posterior import CollaborativePosterior, match_users
 from skpref.collaborative._tastes import AverageUser
 from skpref.collaborative._teams import update_factors
 from skpref.inference import Pass
@@ -41,16 +41,16 @@ class Normals(NamedTuple):
         return cls(*np.zeros((2, *shape)))
 
     @classmethod
-    def of(cls, mean: Array, variance: Array) -> Self:
+    def from_moments(cls, mean: Array, variance: Array) -> Self:
         """Return the normal factors of these means and variances."""
         variance = np.maximum(variance, np.sqrt(np.finfo(np.float64).tiny))
         return cls(1.0 / variance, mean / variance)
 
-    def divided_by(self, other: "Normals") -> "Normals":
+    def divide(self, other: "Normals") -> "Normals":
         """Return the quotient of two factors."""
         return Normals(self.precision - other.precision, self.shift - other.shift)
 
-    def towards(self, other: "Normals", share: float) -> "Normals":
+    def step_towards(self, other: "Normals", share: float) -> "Normals":
         """Return a damped step to other factors, where these are proper normals."""
         share_of = np.where(other.precision > 0.0, share, 0.0)
         return Normals(*(a + share_of * (b - a) for a, b in zip(self, other, strict=True)))
@@ -178,7 +178,7 @@ def products(cells: Cells, weights: Values, functions: Values) -> tuple[Array, A
 def factorise(
     cells: Cells,
     factors: Normals,
-    before: tuple[Normals, Normals],
+    previous: tuple[Normals, Normals],
     start: tuple[Values, Values],
     sweeps: int = _SWEEPS,
 ) -> Product:
@@ -191,7 +191,7 @@ def factorise(
     cells : Cells
     factors : Normals of shape (n_cells,)
         Factors of the margins.
-    before : (Normals, Normals)
+    previous : (Normals, Normals)
         Other factors of weights, (D, n_users), and of functions, (D, n_margins).
     start : (Values, Values)
         Of weights and functions; those of functions are found first.
@@ -203,7 +203,7 @@ def factorise(
     for _ in range(sweeps):
         mean = products(cells, weights, functions)[0]
         for mine, partner, k in ((functions, weights, 1), (weights, functions, 0)):
-            own_index, partner_index, prior = index[k], index[1 - k], before[k]
+            own_index, partner_index, prior = index[k], index[1 - k], previous[k]
             for d in range(len(mine.mean)):
                 w, w_second = partner.mean[d][partner_index], partner.second[d][partner_index]
                 without = mean - w * mine.mean[d][own_index]
@@ -215,19 +215,19 @@ def factorise(
                 mine.variance[d] = 1.0 / precision
                 mine.mean[d] = (prior.shift[d] + np.bincount(own_index, pull, n)) / precision
                 mean = without + w * mine.mean[d][own_index]
-        last, bound = bound, bound_of(cells, factors, before, (weights, functions))
+        last, bound = bound, bound_of(cells, factors, previous, (weights, functions))
         if bound - last < _GROWTH:
             break
     return Product(weights, functions, bound)
 
 
 def bound_of(
-    cells: Cells, factors: Normals, before: tuple[Normals, Normals], at: tuple[Values, Values]
+    cells: Cells, factors: Normals, previous: tuple[Normals, Normals], at: tuple[Values, Values]
 ) -> float:
     """Return the bound on the log integral of the factors, up to a constant."""
     mean, variance = products(cells, *at)
     value = factors.shift @ mean - 0.5 * factors.precision @ (mean**2 + variance)
-    for prior, q in zip(before, at, strict=True):
+    for prior, q in zip(previous, at, strict=True):
         value += np.vdot(prior.shift, q.mean) - 0.5 * np.vdot(prior.precision, q.second)
         value += 0.5 * np.log(q.variance).sum()
     return float(value)
@@ -338,28 +338,28 @@ class FactorisedState:
         self._weights = of_users.condition(self.weight_factors).values
         self._functions = of_margins.condition(self.function_factors).values
         self._mean, variance = products(self._cells, self._weights, self._functions)
-        self._margin_factors = Normals.of(self._mean, variance)
+        self._margin_factors = Normals.from_moments(self._mean, variance)
         self._update_answer_sites(1.0)
         self._weights = self._weights._replace(mean=of_users.draw(d, rng))
 
     def refine(self, share: float) -> float:
         """Make a damped pass; return how far the margins moved, in standard deviations."""
         at = self._of_margins.condition(self.function_factors)
-        target = Normals.of(at.mean, at.variance).divided_by(self.function_factors)
-        self._functions_before = self._functions_before.towards(target, share)
+        target = Normals.from_moments(at.mean, at.variance).divide(self.function_factors)
+        self._functions_before = self._functions_before.step_towards(target, share)
         at = self._of_users.condition(self.weight_factors)
-        target = Normals.of(at.mean, at.variance).divided_by(self.weight_factors)
-        self._weights_before = self._weights_before.towards(target, share)
+        target = Normals.from_moments(at.mean, at.variance).divide(self.weight_factors)
+        self._weights_before = self._weights_before.step_towards(target, share)
         before = self._weights_before, self._functions_before
         q = factorise(self._cells, self._cell_factors, before, (self._weights, self._functions))
         self._weights, self._functions = q.weights, q.functions
-        target = Normals.of(*q.weights).divided_by(before[0])
-        self.weight_factors = self.weight_factors.towards(target, share)
-        target = Normals.of(*q.functions).divided_by(before[1])
-        self.function_factors = self.function_factors.towards(target, share)
+        target = Normals.from_moments(*q.weights).divide(before[0])
+        self.weight_factors = self.weight_factors.step_towards(target, share)
+        target = Normals.from_moments(*q.functions).divide(before[1])
+        self.function_factors = self.function_factors.step_towards(target, share)
         mean, variance = products(self._cells, q.weights, q.functions)
-        target = Normals.of(mean, variance).divided_by(self._cell_factors)
-        self._margin_factors = self._margin_factors.towards(target, share)
+        target = Normals.from_moments(mean, variance).divide(self._cell_factors)
+        self._margin_factors = self._margin_factors.step_towards(target, share)
         move, self._mean = (mean - self._mean) / np.sqrt(variance), mean
         self._update_answer_sites(share)
         return float(np.sqrt(np.mean(move**2)))
@@ -382,7 +382,7 @@ class FactorisedState:
         target, gained = update_factors(
             self._likelihood, by_user, (mean, variance), 0.0, (sites.precision, sites.shift)
         )
-        self._sites = sites.towards(Normals(target.precision, target.shift), share)
+        self._sites = sites.step_towards(Normals(target.precision, target.shift), share)
         return by_user.copies @ (gained - sites.shift * mean + 0.5 * sites.precision * mean**2)
 
     def log_evidence(self, weights: Processes, functions: Processes) -> float:
@@ -498,7 +498,7 @@ class FactorisedPosterior(CollaborativePosterior):
         phi, _ = self._features(A, B)
         users, *user_features = self._users_of_rows(slice(None), len(phi))
         w, h = self._weights(users, *user_features), phi @ self.functions.T
-        residual_covariance, same = self._prior(A, B) - phi @ phi.T, same_user(users)
+        residual_covariance, same = self._prior(A, B) - phi @ phi.T, match_users(users)
         covariance = np.zeros_like(residual_covariance)
         for d in range(len(self.functions)):
             lean = w.shrink[:, [d]] * w.psi

@@ -15,8 +15,8 @@ from skpref.collaborative._tastes import (
     Features,
     MarginTable,
     Tastes,
-    common,
-    marginal,
+    common_posterior,
+    marginal_tastes,
 )
 from skpref.collaborative._teams import AnswerSites, ByUser, Crew, divide_into_teams
 from skpref.gp import Inducing
@@ -61,7 +61,7 @@ class PassResult(NamedTuple):
 
 def posterior(crew: Crew, sites: AnswerSites, basis: Basis) -> SharedPosterior:
     """Return q given the answers' factors, exact."""
-    return SharedPosterior(sites, basis, common(crew.condition(sites, basis), basis))
+    return SharedPosterior(sites, basis, common_posterior(crew.condition(sites, basis), basis))
 
 
 def posterior_tastes(crew: Crew, at: SharedPosterior, average_user: AverageUser) -> Tastes:
@@ -74,7 +74,7 @@ def posterior_tastes(crew: Crew, at: SharedPosterior, average_user: AverageUser)
     wide = common.by_feature_cov
     for team, team_tastes in zip(crew.teams, crew.collect_tastes(at.sites, at.basis), strict=True):
         for (users, _), local in zip(team.batches, team_tastes, strict=True):
-            q = marginal(local, common, team.features.psi[users], wide)
+            q = marginal_tastes(local, common, team.features.psi[users], wide)
             users = users + team.users.start
             mean[users], slope[users] = q.mean @ turn.T, np.matmul(turn, q.slope)
             cov[users] = np.matmul(np.matmul(turn, q.cov), turn.T)
@@ -121,30 +121,30 @@ class Stride(NamedTuple):
     way: Array | None = None
     residual: float = np.inf
 
-    def next(self, before: AnswerSites, target: AnswerSites) -> "Stride":
+    def next(self, previous: AnswerSites, target: AnswerSites) -> "Stride":
         """Return the stride of the next pass: longer by half if this one went on, else half of it.
 
         Parameters
         ----------
-        before : AnswerSites
+        previous : AnswerSites
         target : AnswerSites
             Factors that the answers ask for at q given those before.
         """
         tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
-        spread = np.sqrt(np.maximum(np.maximum(target.variance, before.variance), tiny))
-        move = (target.mean - before.mean) / (spread * self.length)
+        spread = np.sqrt(np.maximum(np.maximum(target.variance, previous.variance), tiny))
+        move = (target.mean - previous.mean) / (spread * self.length)
         # Sites may be far from the fixed point where cavities are at it from the start.
         width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(target.precision, tiny)))
-        way = np.stack([move, (target.shift - before.shift) * width])
+        way = np.stack([move, (target.shift - previous.shift) * width])
         residual = float(np.sqrt(np.mean(np.abs(way).max(axis=0) ** 2)))
         length = self.length
         if self.way is not None:
             length = 0.5 * length if np.vdot(way, self.way) < 0.0 else min(1.5 * length, 1.0)
         return Stride(length, way, residual)
 
-    def along(self, before: AnswerSites, target: AnswerSites) -> AnswerSites:
+    def along(self, previous: AnswerSites, target: AnswerSites) -> AnswerSites:
         """Return the factors after a step of this length to the target."""
-        ways = zip(before[:2], target[:2], strict=True)
+        ways = zip(previous[:2], target[:2], strict=True)
         precision, shift = (old + self.length * (new - old) for old, new in ways)
         return AnswerSites(precision, shift, target.mean, target.variance)
 
@@ -284,7 +284,7 @@ def fit(
     sites = AnswerSites(*np.zeros((4, len(by_user.user))))
     stride = Stride()
     for n in range(1, max_iter + 1):
-        basis = Basis.of(prior)
+        basis = Basis.from_covariances(prior)
         at = posterior(crew, sites, basis)
         pass_result = evaluate_pass(by_user, crew, at)
         stride = stride.next(sites, pass_result.target) if n > 1 else stride

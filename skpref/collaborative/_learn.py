@@ -105,7 +105,7 @@ class Lesson:
     n_users: int
 
     @classmethod
-    def of(
+    def from_answers(
         cls,
         start: Hyperparameters,
         user_answers: UserAnswers,
@@ -143,7 +143,7 @@ class Lesson:
         n_users = len(np.unique(user_answers.user[rows]))
         return cls(start, population, model, _join_user_columns(user_answers, rows), n_users)
 
-    def learned(
+    def learn_hyperparameters(
         self,
         search: Search,
         rng: np.random.Generator | np.random.RandomState,
@@ -181,7 +181,7 @@ def joint_model(
         Number of features of an item.
     features : ndarray of shape (n_users, n_features) or None
     bounds, population, engine
-        As in `Lesson.of`.
+        As in `Lesson.from_answers`.
     """
     if not (population or (at.own and at.shared)):
         bounds = "fixed"  # one part alone: only its ratio to the noise is identified
@@ -485,7 +485,7 @@ class Study:
         Z = place(comparisons.items, kernel, self.n_inducing, self.seed)
         task = Task(
             space=Inducing(kernel, comparisons.items, comparisons.rows.margins, Z),
-            by_user=ByUser.of(comparisons, self.user, len(self.names)),
+            by_user=ByUser.from_comparisons(comparisons, self.user, len(self.names)),
             likelihood=hyperparameters.likelihood,
             n_latent=len(Z) if method.prior_users is None else self.n_latent,
             own=hyperparameters.own if method.own else _NEXT_TO_NONE * hyperparameters.shared,

@@ -16,12 +16,12 @@ from skpref._utils import (
     Summarised,
     check_shapes,
     floor_variance,
-    generator_of,
+    make_generator,
     symmetric_root,
 )
 from skpref.collaborative._fit import Functions
 from skpref.collaborative._tastes import Tastes
-from skpref.data import ParsedX, Reader, first_wins, gathered
+from skpref.data import ParsedX, Reader, first_wins, gather_features
 from skpref.kernels import kernel_values
 from skpref.likelihoods import Likelihood
 
@@ -164,7 +164,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
 
     def answer_utilities(self, query: ParsedX) -> Array:
         """Compute the mean utilities of the items in answers about sets, (n_sets, k)."""
-        return gathered(self.mean(query), query.pairs)
+        return gather_features(self.mean(query), query.pairs)
 
     def win_probability(self, A: Any, B: Any, order: ArrayLike = 0) -> Array:
         """P(a beats b), the judge's noise included, for pairs of rows, shape (n,)."""
@@ -328,7 +328,7 @@ class TastesPosterior(CollaborativePosterior):
         psi = self.tastes.features_of(users, *features)[0]
         alike = self.shared / self.taste_variance * (psi @ psi.T)  # of two users' tastes
         residual_covariance = self.taste_variance * unexplained + spared @ spared.T
-        covariance += np.where(same_user(users), 1.0, alike) * residual_covariance
+        covariance += np.where(match_users(users), 1.0, alike) * residual_covariance
         if self.root is not None:
             sway = sway + phi @ self.root.T
             covariance += unexplained
@@ -336,7 +336,7 @@ class TastesPosterior(CollaborativePosterior):
         return 0.5 * (covariance + covariance.T)
 
 
-def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
+def match_users(users: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Return which two rows are about one user; −1 is another user each time."""
     return (users[:, None] == users) & ((users != -1) | np.eye(len(users), dtype=bool))
 
@@ -344,4 +344,4 @@ def same_user(users: NDArray[np.intp]) -> NDArray[np.bool_]:
 def _draw_normal(mean, cov, n, rng):
     """Return n draws, in columns, of a normal of this mean and covariance."""
     root = symmetric_root(cov)
-    return mean[:, None] + root @ generator_of(rng).standard_normal((root.shape[1], n))
+    return mean[:, None] + root @ make_generator(rng).standard_normal((root.shape[1], n))

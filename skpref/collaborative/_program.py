@@ -12,8 +12,8 @@ from skpref._utils import (
     check_bounds,
     check_choice,
     check_number,
+    read_random_state,
     seed_of,
-    source_of,
     warn,
 )
 from skpref.collaborative._factorised import Factorised, FactorisedPosterior
@@ -142,14 +142,14 @@ def fit_users(estimator, settings: Settings, training: Training) -> None:
             f"method='cp' or 'cpu', got {name!r}, which has none. Leave inference at 'ep'."
         )
     model = make_model(estimator, settings, training)
-    rng = source_of(estimator.random_state)
+    rng = read_random_state(estimator.random_state)
     user_table = _table_of_users(estimator, name)
     features = None if user_table is None else user_table.rows_of(users.names.tolist())
     start = _starting_hyperparameters(estimator, method, model, user_table)
     what = f"{len(user)} duels of {len(comparisons.items)} items by {len(users)} users"
     lesson, learned_on = None, ""
     if settings.search is not None:
-        lesson = Lesson.of(
+        lesson = Lesson.from_answers(
             start,
             UserAnswers(comparisons, user, features),
             settings.search.n_learning_answers,
@@ -182,8 +182,10 @@ def fit_users(estimator, settings: Settings, training: Training) -> None:
     with report_fit(estimator, what, names, learned_on) as report, blas_threads(0):
         hyperparameters = start
         if lesson is not None and settings.search is not None:
-            hyperparameters = lesson.learned(settings.search, rng, report.evaluated)
-        fitted = study.fitted(hyperparameters, report.passed)
+            hyperparameters = lesson.learn_hyperparameters(
+                settings.search, rng, report.report_evaluation
+            )
+        fitted = study.fitted(hyperparameters, report.report_pass)
     if not report.stopped:
         _warn_not_converged(fitted.result, estimator, comparisons.weight)
     _set_fit_of_users(estimator, engine, training, users, study, fitted)

@@ -101,7 +101,7 @@ class Basis(NamedTuple):
     level: Array
 
     @classmethod
-    def of(cls, prior: Covariances) -> Self:
+    def from_covariances(cls, prior: Covariances) -> Self:
         """Return the basis in which these prior covariances are diagonal."""
         return cls(prior, *jointly_diagonal(prior.own, prior.shared))
 
@@ -249,7 +249,7 @@ def condition_tastes(
     return local, SharedLikelihood(weights.gain, down, cross, by_feature, lifted, weights.log_det)
 
 
-def common(whole: SharedLikelihood, basis: Basis) -> Common:
+def common_posterior(whole: SharedLikelihood, basis: Basis) -> Common:
     """Return q of what users have in common, F and b, from the likelihood of all answers."""
     d, r, m = whole.cross.shape
     n, scale = d * r, np.sqrt(basis.level)
@@ -297,7 +297,7 @@ class Marginal(NamedTuple):
     quadratic: float
 
 
-def marginal(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Marginal:
+def marginal_tastes(local: Local, at: Common, psi: Array, by_feature_cov: Array) -> Marginal:
     """Return means, slopes and covariances of the tastes of some users under q.
 
     Parameters
@@ -350,7 +350,7 @@ class MarginTable(NamedTuple):
     features: Array
     rest: Array
 
-    def turned(self, basis: Basis) -> Array:
+    def rotate(self, basis: Basis) -> Array:
         """Return functions in a basis, and features behind them, (n_margins, d + m)."""
         return np.hstack([self.heights @ basis.turn, self.features])
 
@@ -375,7 +375,7 @@ class TasteMargins(NamedTuple):
     wide: Array
 
     @classmethod
-    def of(cls, margins: MarginTable, basis: Basis, at: Common) -> Self:
+    def from_margins(cls, margins: MarginTable, basis: Basis, at: Common) -> Self:
         """Return the margins under q of what users have in common."""
         table = np.hstack([margins.heights @ basis.turn, margins.features @ at.root.T])
         return cls(at, margins.features @ at.mean, table, at.by_feature_cov)
@@ -455,19 +455,19 @@ class Tastes(NamedTuple):
     by_feature_slope: Array
     average_user: AverageUser
 
-    def taste_of(self, user: int, psi: Array, rest: float) -> Taste:
+    def taste_of(self, user: int, psi: Array, residual: float) -> Taste:
         """Return the taste of one user, of a negative code by features, or NaN for unknown ones."""
         if user >= 0:
             return Taste(self.mean[user], self.slope[user], self.cov[user])
         by_feature, by_slope = self.by_feature, self.by_feature_slope
         mean, slope = self.turn @ (by_feature @ psi), self.turn @ (by_slope @ psi)
         half = self.root_by_features(user, psi)
-        if not np.isnan(rest):
+        if not np.isnan(residual):
             return Taste(
-                mean, slope, self.prior.own + rest * self.prior.of_features + half.T @ half
+                mean, slope, self.prior.own + residual * self.prior.of_features + half.T @ half
             )
-        _, rest, root = self.average_user
-        cov = self.prior.own + rest * self.prior.of_features + half.T @ half
+        _, residual, root = self.average_user
+        cov = self.prior.own + residual * self.prior.of_features + half.T @ half
         for part in (by_feature, by_slope, self.by_feature_root.transpose(1, 0, 2)):
             by_users = self.turn @ (part @ root).reshape(len(self.turn), -1)
             cov = cov + by_users @ by_users.T
@@ -484,7 +484,7 @@ class Tastes(NamedTuple):
         high: Array,
         users: NDArray[np.intp],
         psi: Array | None = None,
-        rest: Array | None = None,
+        residual: Array | None = None,
     ) -> tuple[Array, Array, Array]:
         """Return moments of functions as users weigh them, h·w.
 
@@ -495,7 +495,7 @@ class Tastes(NamedTuple):
         high : ndarray of shape (n, d)
         users : ndarray of int of shape (n,)
             Negative for users that were not fitted, −1 for somebody else each time.
-        psi, rest : ndarray, optional
+        psi, residual : ndarray, optional
             Their features, (n, r) and (n,), the latter NaN where none are known; read for those
             alone.
 
@@ -508,12 +508,12 @@ class Tastes(NamedTuple):
             Slopes in ε.
         """
         n = len(high)
-        psi, rest = self.features_of(users, psi, rest)
+        psi, residual = self.features_of(users, psi, residual)
         mean, sway = np.empty(n), np.empty((n, self.slope.shape[2]))
         half = np.empty((n, len(self.by_feature_root)))
         spread, blocks = np.empty(n), []
-        for user, rows in _rows_by_taste(users, rest):
-            taste, here = self.taste_of(user, psi[rows[0]], rest[rows[0]]), high[rows]
+        for user, rows in _rows_by_taste(users, residual):
+            taste, here = self.taste_of(user, psi[rows[0]], residual[rows[0]]), high[rows]
             mean[rows], sway[rows] = here @ taste.mean, here @ taste.slope
             spread[rows] = np.einsum("nd,nd->n", here @ taste.cov, here)
             if whole:
@@ -529,20 +529,20 @@ class Tastes(NamedTuple):
         return mean, covariance, sway
 
     def features_of(
-        self, users: NDArray[np.intp], psi: Array | None, rest: Array | None
+        self, users: NDArray[np.intp], psi: Array | None, residual: Array | None
     ) -> tuple[Array, Array]:
         """Return ψ and residual variances of the users of rows, NaN where features are unknown."""
-        if psi is None or rest is None:
-            psi, rest = np.zeros((len(users), self.psi.shape[1])), np.full(len(users), np.nan)
-        unknown = np.isnan(rest)[:, None]
+        if psi is None or residual is None:
+            psi, residual = np.zeros((len(users), self.psi.shape[1])), np.full(len(users), np.nan)
+        unknown = np.isnan(residual)[:, None]
         psi = np.where(unknown, self.average_user.psi, psi)
-        return np.where(users[:, None] >= 0, self.psi[np.maximum(users, 0)], psi), rest
+        return np.where(users[:, None] >= 0, self.psi[np.maximum(users, 0)], psi), residual
 
 
-def _rows_by_taste(users, rest):
+def _rows_by_taste(users, residual):
     """Return pairs of a user and the numbers of that user's rows."""
     # Of somebody else each time all rows have one taste, but where features are known.
-    single = (users == -1) & ~np.isnan(rest)
+    single = (users == -1) & ~np.isnan(residual)
     users = np.where(single, min(users.min(initial=0), -1) - 1 - np.arange(len(users)), users)
     order = np.argsort(users, kind="stable")
     names, begin = np.unique(users[order], return_index=True)

@@ -20,7 +20,7 @@ from skpref.collaborative._tastes import (
     SharedLikelihood,
     TasteMargins,
     condition_tastes,
-    marginal,
+    marginal_tastes,
 )
 from skpref.data import Comparisons
 from skpref.gp import fill_groups
@@ -56,7 +56,9 @@ class ByUser:
     answers: Answers
 
     @classmethod
-    def of(cls, comparisons: Comparisons, user: NDArray[np.intp], n_users: int) -> Self:
+    def from_comparisons(
+        cls, comparisons: Comparisons, user: NDArray[np.intp], n_users: int
+    ) -> Self:
         """Return the duels of comparisons by user, equal ones of one user counted.
 
         Raises
@@ -229,7 +231,7 @@ class Team:
         moments = np.empty((2, len(margin)))
         value, own = 0.0, np.zeros((len(view.common.by_feature),) * 2)
         for (users, rows), tastes in zip(self.batches, local, strict=True):
-            q = marginal(tastes, view.common, self.features.psi[users], view.wide)
+            q = marginal_tastes(tastes, view.common, self.features.psi[users], view.wide)
             own, value = own + q.own, value - 0.5 * q.quadratic
             moments[:, rows] = view.moments(margin[rows], q)
         mean, variance = moments[:, :-1]
@@ -243,8 +245,8 @@ def update_factors(
     likelihood: Likelihood,
     answered: ByUser,
     marginal: tuple[Array, Array],
-    rest: Array | float,
-    before: tuple[Array, Array],
+    residual: Array | float,
+    previous: tuple[Array, Array],
 ) -> tuple[AnswerSites, Array]:
     """Return the answers' factors updated by expectation propagation, and log normalisers.
 
@@ -254,9 +256,9 @@ def update_factors(
     answered : ByUser
     marginal : (ndarray, ndarray)
         Means and variances under q of the margins that the factors are of, shape (n,).
-    rest : ndarray of shape (n,) or float
+    residual : ndarray of shape (n,) or float
         Variance of what is added to these margins.
-    before : (ndarray, ndarray)
+    previous : (ndarray, ndarray)
         Precisions and shifts of the factors that are in q.
 
     Returns
@@ -266,14 +268,14 @@ def update_factors(
     ndarray of shape (n,)
         Each answer's part of the log evidence, but for a constant of q.
     """
-    (mean, variance), (precision, shift), sign = marginal, before, answered.sign
+    (mean, variance), (precision, shift), sign = marginal, previous, answered.sign
     update = site_update(
         (sign * mean, variance),
         (precision, sign * shift),
         likelihood,
         answered.answers,
         answered.power,
-        rest,
+        residual,
     )
     sites = AnswerSites(
         update.site_precision, sign * update.site_shift, update.cav_mean, update.cav_var
@@ -337,7 +339,7 @@ class Crew:
 
         Where workers share no memory they are computed here: they are larger than their sources.
         """
-        table, d = self.margins.turned(basis), self.margins.heights.shape[1]
+        table, d = self.margins.rotate(basis), self.margins.heights.shape[1]
         tastes = []
         for k, team in enumerate(self.teams):
             entry = _HERE.get(self._shared.run, k)
@@ -409,11 +411,11 @@ def _work_for_team(run: str, number: int, question: tuple[Any, Any], team: Any) 
     with blas_threads(0):
         result: Any = None
         if at is None or entry.at != turn:
-            table, d = entry.margins.turned(basis), entry.margins.heights.shape[1]
+            table, d = entry.margins.rotate(basis), entry.margins.heights.shape[1]
             entry.local, result = entry.team.condition(table, d, precision, shift, basis)
             entry.at = turn
         if at is not None:
-            view = TasteMargins.of(entry.margins, basis, at)
+            view = TasteMargins.from_margins(entry.margins, basis, at)
             result = entry.team.update_sites(
                 entry.local, view, entry.margins.rest, precision, shift
             )

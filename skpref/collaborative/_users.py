@@ -11,9 +11,9 @@ from skpref._utils import Array, Fields
 from skpref.data import (
     column_at,
     column_floats,
+    fill_masked,
     is_frame,
     is_missing,
-    unmasked,
 )
 from skpref.gp import feature_spread
 from skpref.kernels import check_hyperparameters
@@ -146,9 +146,9 @@ def _read_frame(frame):
     return frame.index.tolist(), np.column_stack([*numbers, np.zeros((len(frame), 0))])
 
 
-def _as_numbers(values, what="user_features"):
+def _as_numbers(values, noun="user_features"):
     """Return values as an array of floats; ValueError names the argument that holds others."""
-    values = unmasked(values)
+    values = fill_masked(values)
     numbers: np.ndarray | None
     try:
         numbers = np.asarray(values)
@@ -157,7 +157,7 @@ def _as_numbers(values, what="user_features"):
     if numbers is not None and numbers.dtype.kind == "O":
         numbers = column_floats(numbers) if numbers.ndim == 1 else None
     if numbers is None or numbers.dtype.kind not in "biuf":
-        raise ValueError(f"user_features must be {_FORMS}; got {what} as {_abbreviate(values)}.")
+        raise ValueError(f"user_features must be {_FORMS}; got {noun} as {_abbreviate(values)}.")
     return numbers.astype(np.float64)
 
 

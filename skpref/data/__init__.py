@@ -35,6 +35,7 @@ from skpref.data._containers import (
     column_at,
     column_floats,
     column_names,
+    fill_masked,
     is_frame,
     is_missing,
     name_ranks,
@@ -43,9 +44,8 @@ from skpref.data._containers import (
     shallow_copy,
     table_frame,
     take_rows,
-    unmasked,
 )
-from skpref.data._frame import DuelFrame, shown_together
+from skpref.data._frame import DuelFrame, stack_sets
 from skpref.data._groups import ItemGroups, component_labels
 from skpref.data._items import IdEncoder, ItemTable, distinct_rows, encode_ids, group_rows
 from skpref.data._kinds import (
@@ -71,7 +71,7 @@ from skpref.data._metadata import AnswerMetadata
 from skpref.data._ranks import check_ranks, chosen_of, read_ranks
 from skpref.data._read import ParsedX, Reader, check_finite, check_items, read
 from skpref.data._respondents import Respondents, check_respondents
-from skpref.data._sets import first_item_places, gathered, number_consecutively
+from skpref.data._sets import first_item_places, gather_features, number_consecutively
 from skpref.data._soft import from_probabilities
 from skpref.data._tables import open_table
 from skpref.data._time import AnswerTimes, parse_time

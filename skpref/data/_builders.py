@@ -14,15 +14,15 @@ from skpref.data._containers import (
     all_strings,
     check_one_each,
     column_floats,
+    fill_masked,
     is_frame,
     refuse_rows,
-    unmasked,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation
 from skpref.data._ranks import chosen_places, ranked_sets, read_sets, read_whole_numbers
-from skpref.data._sets import plain_lists, read_lists
+from skpref.data._sets import read_lists, strip_padding
 from skpref.data._winners import read_labels
 
 
@@ -48,7 +48,7 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
     """Return positions in a table, given as positions or names; ValueError for unknown ones."""
     if table is not None and table.names is not None:
         return table.index(references)
-    positions = np.asarray(unmasked(references))
+    positions = np.asarray(fill_masked(references))
     if positions.dtype.kind == "O":
         positions = np.array(positions.tolist())
     if positions.dtype.kind not in "iu":
@@ -143,7 +143,7 @@ def pair_ranked_items(
     ValueError
         If an item occurs twice in one list, or no list has two items.
     """
-    plain = plain_lists(rankings)
+    plain = strip_padding(rankings)
     if not any(len(ranking) > 1 for ranking in plain):
         raise ValueError(f"None of the {len(plain)} rankings has two items, so no duel results.")
     lists = read_lists(plain, positions)
@@ -286,7 +286,7 @@ def rated_pairs(
     >>> list(zip(winner.tolist(), loser.tolist()))
     [(2, 1), (0, 1), (0, 2)]
     """
-    ratings = column_or_1d(unmasked(ratings))
+    ratings = column_or_1d(fill_masked(ratings))
     if ratings.dtype.kind not in "biufO":
         raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
     ratings = ratings.astype(np.float64)
@@ -295,7 +295,7 @@ def rated_pairs(
         check_number('max_pairs, if not "auto" or None,', max_pairs, low=1, integer=True)
     group = np.zeros(len(ratings), dtype=np.intp)
     if qid is not None:
-        qid = column_or_1d(unmasked(qid))
+        qid = column_or_1d(fill_masked(qid))
         check_consistent_length(ratings, qid)
         if qid.dtype.kind == "f" and np.isnan(qid).any():
             raise ValueError("qid has NaN; give every item a group.")
@@ -390,7 +390,7 @@ def from_pairs(
     >>> X[..., 0].tolist(), y.tolist()
     ([[1.0, 0.0], [0.5, 1.0]], [1, 0])
     """
-    pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else unmasked(pairs)
+    pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else fill_masked(pairs)
     pairs = pairs if isinstance(pairs, np.ndarray) else np.array(list(pairs), dtype=object)
     table, by_name = named_table(items, pairs.ravel().tolist() if all_strings(pairs) else ())
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
@@ -418,7 +418,7 @@ def from_pairs(
 
 def _check_counts(counts: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Return counts of duels as integers; ValueError for another shape or other numbers."""
-    counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else unmasked(counts))
+    counts = np.asarray(counts.toarray() if hasattr(counts, "toarray") else fill_masked(counts))
     if counts.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {counts.shape}.")
     message = f"{name} must be whole numbers, 0 or more: counts of duels"
@@ -570,8 +570,8 @@ def from_rankings(
         long = read_long(rankings, ranker, item, rank)
         rankings, ranks = long.lists, long.ranks
         long.warn_dropped()
-    rankings = plain_lists(rankings)
-    listed = rankings if shown is None else [*rankings, *plain_lists(shown, "Set")]
+    rankings = strip_padding(rankings)
+    listed = rankings if shown is None else [*rankings, *strip_padding(shown, "Set")]
     table, by_name = named_table(items, (each for ranking in listed for each in ranking))
     positions = partial(positions_of, table=table)
     if joint:
@@ -620,7 +620,7 @@ def ranking_groups(
     if is_long(rankings, ranker, item, rank):
         lists, ranks, rankers, *_ = read_long(rankings, ranker, item, rank)
     else:
-        lists, ranks = plain_lists(rankings), None
+        lists, ranks = strip_padding(rankings), None
         rankers = np.arange(len(lists))
     return rankers if joint else rankers[pair_ranked_items(lists, _number, adjacent, ranks)[2]]
 
@@ -721,7 +721,7 @@ def from_choices(
     >>> from_choices([[2, 0, 1], [1, 2]], [0, 1], worst=True)[1].tolist()
     [[2, 1, 1], [1, 2, 0]]
     """
-    sets = plain_lists(sets, "Set")
+    sets = strip_padding(sets, "Set")
     table, named = named_table(items, (item for members in sets for item in members))
     positions = partial(positions_of, table=table)
     lists = read_sets(sets, positions, "Set")

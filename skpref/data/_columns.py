@@ -249,7 +249,7 @@ def from_columns(
     >>> from_columns(votes, [], [], "said", ids=("a", "b"), grades=words)[1].tolist()
     [2, -1]
     """
-    frame = _as_frame(frame)
+    frame = _as_pandas(frame)
     first, second, ids = _check_sides(first, second, ids)
     if outcome is None:
         warn(
@@ -258,8 +258,8 @@ def from_columns(
         )
     has_column = not (outcome is None or isinstance(outcome, bool | np.bool_) or np.ndim(outcome))
     exact = [*(ids or ()), *([outcome] if has_column else [])]
-    beside = [name for name in (order, time) if isinstance(name, str)]
-    _check_frame(frame, [*first, *second, *exact, *beside])
+    metadata_names = [name for name in (order, time) if isinstance(name, str)]
+    _check_frame(frame, [*first, *second, *exact, *metadata_names])
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
     for column in exact:
@@ -304,7 +304,7 @@ def _metadata_of_kept(labels, turned, order, time):
         yield time[labels.rows]
 
 
-def _as_frame(table):
+def _as_pandas(table):
     """Return a frame of pandas with the columns of any table; ValueError if it is none."""
     if hasattr(table, "iloc"):
         return table

@@ -255,12 +255,12 @@ class Rows(ByValue):
             blocks.append(JointBlock(index[rows], pattern, self.basis[rows], counts, places))
         return tuple(blocks)
 
-    def apart(self) -> "Rows":
+    def split_joint_answers(self) -> "Rows":
         """Return the same rows, with every inequality of a joint answer as a duel of its own."""
         duel = np.where(self.kind == INEQUALITY, DUEL, self.kind).astype(np.int8)
         return replace(self, kind=duel)
 
-    def merged(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
+    def merge_at(self, at: NDArray[np.intp], other: "Rows", other_at: NDArray[np.intp]) -> "Rows":
         """Return these rows and others as one, at the positions ``at`` and ``other_at``."""
         answer = np.concatenate([at[self.answer], other_at[other.answer]])
         order = np.argsort(answer, kind="stable")
@@ -405,7 +405,7 @@ def _merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[
     parts = _take_from_each(nth[at[joint]], *sets)
     judges = None if judge is None else judge[at[joint]]
     joined = _make_set_rows(len(comparisons.items), parts, judges, counts[joint])
-    return duels.merged(single, joined, joint), of_answer
+    return duels.merge_at(single, joined, joint), of_answer
 
 
 def _duel_codes(comparisons: "Comparisons") -> NDArray[np.intp]:
@@ -798,7 +798,7 @@ class Comparisons(ByValue):
         column = self.order_column if self.group_column is None else self.group_column
         return self if column is None else self.with_first_columns(column)
 
-    def joined(self, other: Self) -> Self:
+    def concatenate(self, other: Self) -> Self:
         """Return these answers followed by others, all of them duels or ties."""
         both = self, other
         items = np.concatenate([each.items for each in both])

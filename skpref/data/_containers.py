@@ -58,7 +58,7 @@ def is_missing(value: Any) -> bool:
         return not isinstance(value, np.ndarray | list | tuple)
 
 
-def unmasked(values: Any) -> Any:
+def fill_masked(values: Any) -> Any:
     """Return values as they are, masked ones as NaN (as None where they are no numbers).
 
     numpy's conversions drop the mask in silence and go on with what lies under it.
@@ -80,7 +80,7 @@ def exact_array(values: Any) -> np.ndarray:
     Where integers stand beside a gap, libraries' own conversions round them to doubles.
     """
     if isinstance(values, np.ndarray):
-        return unmasked(values)
+        return fill_masked(values)
     if is_frame(values):
         return np.asarray(plain_frame(values), dtype=object)
     if isinstance(getattr(values, "dtype", None), np.dtype):  # of pandas, kept by numpy
@@ -119,7 +119,7 @@ def exact_list(values: Any) -> list:
 def argument_floats(values: Any, message: str) -> np.ndarray:
     """Return values as a new array of floats, masked ones as NaN; ValueError for others."""
     try:
-        numbers = np.asarray(unmasked(values))
+        numbers = np.asarray(fill_masked(values))
         if np.iscomplexobj(numbers):
             raise TypeError("complex numbers")
         return np.array(numbers, dtype=np.float64)
@@ -144,7 +144,7 @@ def one_each(values: np.ndarray, n: int, what: str, rows: str = "rows of X") -> 
     return values
 
 
-def missing_rows(array: np.ndarray) -> np.ndarray:
+def wholly_missing_rows(array: np.ndarray) -> np.ndarray:
     """Return a mask of where all values along the last axis of an array are missing."""
     if array.dtype.kind not in "fO" or array.shape[-1] == 0:
         return np.zeros(array.shape[:-1], dtype=bool)
@@ -247,7 +247,7 @@ def frame_of_columns(columns: Mapping[Any, np.ndarray]) -> Any:
 
 def plain_container(X: Any) -> Any:
     """Return a frame as `plain_frame` does, anything else as an array without a mask."""
-    return plain_frame(X) if is_frame(X) else np.asarray(unmasked(X))
+    return plain_frame(X) if is_frame(X) else np.asarray(fill_masked(X))
 
 
 def copy_frame(frame: Any) -> Any:

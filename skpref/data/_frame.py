@@ -16,7 +16,7 @@ from skpref.data._containers import (
     shallow_copy,
     take_rows,
 )
-from skpref.data._sets import check_padding, gathered
+from skpref.data._sets import check_padding, gather_features
 
 
 class DuelFrame(Immutable):
@@ -242,7 +242,7 @@ class DuelFrame(Immutable):
         values = self._item_floats()
         if values is None:
             values = np.asarray(self._items, dtype=object)
-        return gathered(values, self.pairs)
+        return gather_features(values, self.pairs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -267,7 +267,7 @@ class DuelFrame(Immutable):
         return f"<DuelFrame: {shown} items with {what}{ids}>"
 
 
-def shown_together(items: Any, sets: np.ndarray, id_column: Any = None) -> np.ndarray | DuelFrame:
+def stack_sets(items: Any, sets: np.ndarray, id_column: Any = None) -> np.ndarray | DuelFrame:
     """Return items set by set: an array, or a `DuelFrame` of named columns or of sets with gaps.
 
     Parameters

@@ -53,7 +53,7 @@ class ItemGroups:
     label: NDArray[np.intp]
 
     @classmethod
-    def of(
+    def from_keys(
         cls,
         keys: Array,
         rows: Rows,

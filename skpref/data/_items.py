@@ -19,6 +19,7 @@ from skpref.data._containers import (
     distinct_values,
     exact_array,
     exact_list,
+    fill_masked,
     frame_floats,
     is_frame,
     is_missing,
@@ -26,7 +27,6 @@ from skpref.data._containers import (
     object_array,
     plain_name,
     shallow_copy,
-    unmasked,
 )
 
 _SHIFT = np.uint64(29)
@@ -267,7 +267,7 @@ class ItemTable(Immutable, Fields):
 
     def __init__(self, X: Any, names: Any = None) -> None:
         if not is_frame(X):
-            self._set_fields(_copy_finite_features(unmasked(X)), names, None, True)
+            self._set_fields(_copy_finite_features(fill_masked(X)), names, None, True)
             return
         if names is None and hasattr(X, "index"):
             names = X.index
@@ -548,7 +548,7 @@ class IdEncoder(IdCodes):
                 "are taken for newcomers. If they are not, write them as before."
             )
 
-    def extended(self, ids: Any) -> Self:
+    def add_ids(self, ids: Any) -> Self:
         """Return an encoder that knows these ids too, by the codes that `codes` gives them."""
         return type(self)([*self._code, *exact_list(ids)])
 

@@ -78,7 +78,7 @@ class DuelScale(NamedTuple):
     levels: int = 1
 
     @classmethod
-    def of(cls, kinds: frozenset[int]) -> Self:
+    def from_kinds(cls, kinds: frozenset[int]) -> Self:
         """Return the scale of a likelihood that takes these kinds of row."""
         return cls(TIE in kinds, max(1, max(kinds, default=0) - GRADED))
 
@@ -183,14 +183,14 @@ class DuelScale(NamedTuple):
             "0: fit and predict fold by fold, or take ensemble=True."
         )
 
-    def refuse_ambiguous(self, what: str) -> NoReturn:
+    def refuse_ambiguous(self, noun: str) -> NoReturn:
         """Raise ValueError where it is not clear whether 0 is a tie."""
         allowed, lowest, negative = "-1 (the second won), 0 (a tie) and 1 (the first won)", "", "-1"
         if self.levels > 1:
             allowed = f"{self.labels.tolist()}: below 0 the second won, 0 is a tie"
             lowest, negative = "is the lowest grade of a scale, or ", "below 0"
         raise ValueError(
-            f"y holds {what}. With {self.beyond} the outcomes of duels are {allowed}. If 0 (False) "
+            f"y holds {noun}. With {self.beyond} the outcomes of duels are {allowed}. If 0 (False) "
             f"{lowest}stands for 'the second won', pass y with {negative} there, or leave "
             f"{_TIES.parameter}=None; if 0 is a tie, there must be duels that the second won, "
             f"labelled {negative}: turn some round, items and label."

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from skpref.data._containers import check_one_each, one_each, refuse_rows, unmasked
+from skpref.data._containers import check_one_each, fill_masked, one_each, refuse_rows
 from skpref.data._frame import DuelFrame
 from skpref.data._kinds import PLAIN, DuelScale
 from skpref.data._ranks import check_rank_matrix, check_real, read_whole_numbers
@@ -118,7 +118,7 @@ def check_outcomes(
     """
     if y is not None:
         check_real(y, "y")
-        y = unmasked(y)
+        y = fill_masked(y)
     ranked = y is not None and np.asarray(y).shape == (n_duels, 2) and n_duels > 0
     if y is None or ranked:
         scale.check_grades_stated("ranks" if ranked else "y=None")
@@ -155,7 +155,7 @@ def check_order(order: Any, n: int, k: int | None) -> NDArray[np.int8] | None:
         "order says who was shown first (or played at home): 1 the first item of the row, -1 the "
         "second, 0 none"
     )
-    order = one_each(np.asarray(unmasked(order)), n, "values of order")
+    order = one_each(np.asarray(fill_masked(order)), n, "values of order")
     order = read_whole_numbers(order, message)
     allowed, more = ((-1, 0, 1), "") if k == 2 else ((0, 1), " (of sets it is 1 or 0)")
     refuse_rows(~np.isin(order, allowed), f"{message}; got {{value}}{more}.", order)
@@ -232,7 +232,7 @@ def parse_outcomes(outcomes: Any) -> np.ndarray:
     >>> parse_outcomes([1, -1, 1]).tolist()
     [True, False, True]
     """
-    return read_outcomes(column_or_1d(unmasked(outcomes))).won
+    return read_outcomes(column_or_1d(fill_masked(outcomes))).won
 
 
 class LabelledDuels(NamedTuple):

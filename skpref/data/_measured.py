@@ -77,7 +77,7 @@ def _measured_rows(estimator: BaseEstimator, reader: Reader, X: Any) -> NDArray[
     return parsed.rows
 
 
-def _finite_column(numbers: Any, n: int, what: str) -> NDArray[np.float64]:
+def _finite_column(numbers: Any, n: int, noun: str) -> NDArray[np.float64]:
     """Return n finite numbers as floats, or raise ValueError."""
     try:
         column = np.asarray(numbers)
@@ -86,7 +86,7 @@ def _finite_column(numbers: Any, n: int, what: str) -> NDArray[np.float64]:
         column = np.zeros(0)
     if column.shape != (n,) or not np.all(np.abs(column) <= LARGEST_VALUE):
         raise ValueError(
-            f"got {what} of measured= {numbers!r:.60}; {n} finite numbers are allowed, up to "
+            f"got {noun} of measured= {numbers!r:.60}; {n} finite numbers are allowed, up to "
             f"{LARGEST_VALUE:g}. Give one for each item, and leave items without a value out."
         )
     return column

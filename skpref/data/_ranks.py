@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from skpref.data._containers import check_one_each, is_missing, refuse_rows, unmasked
-from skpref.data._sets import Lists, check_sizes, plain_lists, read_lists
+from skpref.data._containers import check_one_each, fill_masked, is_missing, refuse_rows
+from skpref.data._sets import Lists, check_sizes, read_lists, strip_padding
 
 
 class Ranks(NamedTuple):
@@ -59,7 +59,7 @@ def check_ranks(y: Any, is_item: NDArray[np.bool_]) -> Ranks:
     if y is None:
         raise ValueError(f"{forms}. Only duels do without y.")
     check_real(y, "y")
-    y = np.asarray(unmasked(y))
+    y = np.asarray(fill_masked(y))
     if y.ndim == 2 and y.shape[1] == 1 and k > 1:
         y = column_or_1d(y, warn=True)
     if y.shape not in ((n,), (n, k)):
@@ -135,7 +135,7 @@ def read_whole_numbers(y: NDArray, message: str) -> NDArray[np.intp]:
 
 def read_ranks(ranks: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Return ranks of a given shape as integers from 0 up, gaps allowed."""
-    array = np.asarray(unmasked(ranks))
+    array = np.asarray(fill_masked(ranks))
     if array.shape != shape:
         raise ValueError(f"Ranks must have shape {shape}, one for each item; got {array.shape}.")
     message = "Ranks must be whole numbers: 1 the best, equal where nothing is stated, 0 not ranked"
@@ -164,7 +164,7 @@ def chosen_of(y: ArrayLike, shape: tuple[int, int]) -> NDArray[np.intp]:
             n_best,
         )
         return best.argmax(axis=1)
-    places = column_or_1d(unmasked(y))
+    places = column_or_1d(fill_masked(y))
     check_consistent_length(places, np.empty(shape))
     message = (
         f"Choices must be places in the sets, integers in [0, {shape[1] - 1}], or ranks of shape "
@@ -195,13 +195,13 @@ def _read_choices(y: NDArray, is_item: NDArray[np.bool_], message: str) -> NDArr
 Positions = Callable[[Any], np.ndarray]
 
 
-def read_sets(lists: Any, positions: Positions, what: str) -> Lists:
+def read_sets(lists: Any, positions: Positions, noun: str) -> Lists:
     """Return lists of two items or more as positions; ValueError for shorter ones."""
-    plain = plain_lists(lists, what)
+    plain = strip_padding(lists, noun)
     if not plain:
-        raise ValueError(f"Got no {what.lower()}; give at least one.")
-    check_sizes(np.array(list(map(len, plain))), what)
-    return read_lists(plain, positions, what)
+        raise ValueError(f"Got no {noun.lower()}; give at least one.")
+    check_sizes(np.array(list(map(len, plain))), noun)
+    return read_lists(plain, positions, noun)
 
 
 def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -> np.ndarray:
@@ -216,7 +216,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
         Turns names into positions.
     named : bool
     """
-    chosen = column_or_1d(unmasked(chosen))
+    chosen = column_or_1d(fill_masked(chosen))
     n = len(sets.length)
     check_one_each(chosen.shape, n, "choices", "sets")
     refuse_rows(
@@ -286,7 +286,7 @@ def ranked_sets(
         stated = lists.arrange_padded(places, lists.place + 1 if ranks is None else ranks, 0)
         return lists.arrange_padded(places, lists.flat, -1), stated
     sets = read_sets(shown, positions, "Set")
-    plain = plain_lists(rankings)
+    plain = strip_padding(rankings)
     check_one_each((len(plain),), len(sets.length), "rankings", "sets")
     refuse_rows(
         np.array([not ranking for ranking in plain]),

@@ -21,12 +21,12 @@ from skpref.data._containers import (
     distinct_values,
     is_frame,
     is_missing,
-    missing_rows,
     missing_texts,
     name_ranks,
     plain_container,
     refuse_rows,
     take_rows,
+    wholly_missing_rows,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._groups import ItemGroups
@@ -263,7 +263,7 @@ def _read_array(source: _UnreadX) -> ParsedX:
             f"{X.shape}. Stack the sides of duels with np.stack([first, second], axis=1)."
         )
     rows = X.reshape(len(X) * n_shown, X.shape[2])
-    absent = missing_rows(X) if n_shown > 2 else None
+    absent = wholly_missing_rows(X) if n_shown > 2 else None
     if absent is None or not absent.any():
         return ParsedX("items", rows, number_consecutively(len(X), n_shown))
     check_sizes((~absent).sum(axis=1))
@@ -589,7 +589,7 @@ class Reader:
         if self.table is None and self.id_column is None:
             return self
         columns = slice(self.n_features) if self.id_column is None else [self.id_column]
-        groups = ItemGroups.of(
+        groups = ItemGroups.from_keys(
             comparisons.items[:, columns], comparisons.rows, earlier, comparisons.measured
         )
         return replace(self, groups=groups)
@@ -608,9 +608,9 @@ class Reader:
             return rows
         return _replace_codes(rows, column, name_ranks(names))
 
-    def from_earlier(self, rows: NDArray[np.float64], before: "Reader") -> NDArray[np.float64]:
+    def from_earlier(self, rows: NDArray[np.float64], earlier: "Reader") -> NDArray[np.float64]:
         """Return rows of an earlier reader's items with the codes that their names have here."""
-        (names, column), (old_names, place) = self._coded_names, before._coded_names
+        (names, column), (old_names, place) = self._coded_names, earlier._coded_names
         if names is None or old_names is None or column is None or column != place:
             return rows
         codes = {name: float(code) for code, name in enumerate(names.tolist())}
@@ -665,7 +665,7 @@ class Reader:
         if self.time is None and times is None:
             return parsed
         axis, n = self._axis(), len(parsed)
-        relative = np.full(n, axis.now) if times is None else axis.relative(times)
+        relative = np.full(n, axis.now) if times is None else axis.to_relative(times)
         if parsed.pairs is None:
             return ParsedX("items", np.column_stack([parsed.rows, relative]))
         return ParsedX("items", *rows_of_answers(parsed.rows, parsed.pairs, relative[:, None]))
@@ -841,7 +841,7 @@ def read_features(
         column = column_at(rows, place)
         ids, id_encoder = encode_ids(column, id_encoder, reader is None)
         if further and reader is not None and id_encoder is not None:
-            reader = replace(reader, ids=id_encoder.extended(column))
+            reader = replace(reader, ids=id_encoder.add_ids(column))
     array = _feature_floats(rows, place, ids)
     check_finite(array, names, pairs)
     fitted = reader or Reader(array.shape[1], names, place, id_encoder)
@@ -942,16 +942,16 @@ def validate_features(estimator: BaseEstimator, *arrays: Any, **options: Any) ->
         raise _not_numeric_error(f": {error}") from None
 
 
-def check_names_continue(before: ItemTable | None, table: ItemTable | None) -> None:
+def check_names_continue(earlier: ItemTable | None, table: ItemTable | None) -> None:
     """Raise ValueError if a table of names alone does not begin with the names of another."""
-    if before is None or table is None or (before.has_features and table.has_features):
+    if earlier is None or table is None or (earlier.has_features and table.has_features):
         return
-    if before.has_features or table.has_features:
+    if earlier.has_features or table.has_features:
         raise ValueError(
             "items= had names alone, or features alone, and now has not. Give it as before."
         )
-    n = len(before)
-    if len(table) < n or table.names[:n].tolist() != before.names.tolist():
+    n = len(earlier)
+    if len(table) < n or table.names[:n].tolist() != earlier.names.tolist():
         raise ValueError(
             f"The {len(table)} names of items= do not begin with the {n} of the answers so far. "
             "Give further names at their end: ItemTable.from_names([*old.names, *new_names])."

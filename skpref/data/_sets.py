@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref.data._containers import is_missing, refuse_rows, unmasked
+from skpref.data._containers import fill_masked, is_missing, refuse_rows
 
 
 def number_consecutively(n_sets: int, n_shown: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def number_members(absent: np.ndarray) -> np.ndarray:
     return np.where(absent, -1, np.cumsum(~absent).reshape(absent.shape) - 1)
 
 
-def gathered(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
+def gather_features(values: np.ndarray, sets: np.ndarray) -> np.ndarray:
     """Return features of items, set by set; NaN (None among objects) where there is none.
 
     Parameters
@@ -114,28 +114,28 @@ def _is_padding(value):
     return is_missing(value) or (not isinstance(value, str) and value == -1)
 
 
-def plain_lists(lists: Any, what: str = "Ranking") -> list[list]:
+def strip_padding(lists: Any, noun: str = "Ranking") -> list[list]:
     """Return lists of names or positions of items, without their padding.
 
     Parameters
     ----------
     lists : list of lists, 2-D array or DataFrame
-    what : str, default="Ranking"
+    noun : str, default="Ranking"
         What errors call one of them.
     """
-    lists = lists.to_numpy() if hasattr(lists, "to_numpy") else unmasked(lists)
+    lists = lists.to_numpy() if hasattr(lists, "to_numpy") else fill_masked(lists)
     if not _is_sequence(lists):
-        raise ValueError(f"{what}s must be a list of lists; got {type(lists).__name__}.")
+        raise ValueError(f"{noun}s must be a list of lists; got {type(lists).__name__}.")
     plain = []
     for i, ranking in enumerate(lists):
         if not _is_sequence(ranking):
-            raise ValueError(f"{what} {i} is {ranking!r}; each must be a list of items in order.")
+            raise ValueError(f"{noun} {i} is {ranking!r}; each must be a list of items in order.")
         items = ranking.tolist() if hasattr(ranking, "tolist") else list(ranking)
         while items and _is_padding(items[-1]):
             items.pop()
         if any(map(_is_padding, items)):
             raise ValueError(
-                f"{what} {i} has -1, NaN or None before its end; these only pad the end of a list."
+                f"{noun} {i} has -1, NaN or None before its end; these only pad the end of a list."
             )
         plain.append(items)
     return plain
@@ -147,17 +147,17 @@ def _is_sequence(values: Any) -> bool:
 
 
 def read_lists(
-    lists: list[list], positions: Callable[[list], np.ndarray], what: str = "Ranking"
+    lists: list[list], positions: Callable[[list], np.ndarray], noun: str = "Ranking"
 ) -> Lists:
     """Return the positions of the items of all lists, one list after the other.
 
     Parameters
     ----------
     lists : list of lists
-        As from `plain_lists`.
+        As from `strip_padding`.
     positions : callable
         Turns a flat list of what the lists name into an array of positions.
-    what : str, default="Ranking"
+    noun : str, default="Ranking"
 
     Raises
     ------
@@ -169,7 +169,7 @@ def read_lists(
     # Padding by NaN makes floats of positions.
     listed = [int(i) if isinstance(i, float) and i.is_integer() else i for i in listed]
     if len({isinstance(item, str) for item in listed}) > 1:
-        raise ValueError(f"{what}s mix strings with numbers; name every item, or number them all.")
+        raise ValueError(f"{noun}s mix strings with numbers; name every item, or number them all.")
     flat = positions(listed)
     row = np.repeat(np.arange(len(lists)), length)
     order = np.lexsort((flat, row))
@@ -177,7 +177,7 @@ def read_lists(
     if twice.any():
         where = order[np.flatnonzero(twice)[0]]
         raise ValueError(
-            f"{what} {row[where]} names item {listed[where]!r} twice; an item has one place."
+            f"{noun} {row[where]} names item {listed[where]!r} twice; an item has one place."
         )
     place = np.arange(len(flat)) - np.repeat(np.cumsum(length) - length, length)
     return Lists(flat, row, place, length)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from skpref.data._containers import argument_floats, is_frame, refuse_rows, take_rows, unmasked
+from skpref.data._containers import argument_floats, fill_masked, is_frame, refuse_rows, take_rows
 from skpref.data._kinds import LARGEST_LABEL, DuelScale
 from skpref.data._metadata import check_some_weight, check_weights
 
@@ -74,7 +74,7 @@ def from_probabilities(X: Any, proba: Any, *, sample_weight: Any = None) -> Bunc
     """
     if not is_frame(X) and not (hasattr(X, "__array__") and hasattr(X, "shape")):
         X = np.asarray(X)
-    X = unmasked(X)
+    X = fill_masked(X)
     if len(X.shape) < 2 or X.shape[1] != 2:
         raise ValueError(
             f"X must hold duels, (n_duels, 2) or (n_duels, 2, n_features); got {X.shape}. "

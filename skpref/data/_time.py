@@ -39,14 +39,14 @@ class AnswerTimes(NamedTuple):
     values: NDArray[Any]
 
     @classmethod
-    def read(cls, time: Any, n: int, what: str = "answers") -> Self:
+    def read(cls, time: Any, n: int, noun: str = "answers") -> Self:
         """Return times, one for each of n rows of X; ValueError for others.
 
         Parameters
         ----------
         time : array-like of shape (n,), or a scalar
         n : int
-        what : str, default="answers"
+        noun : str, default="answers"
             What these are, for errors.
 
         Raises
@@ -55,7 +55,7 @@ class AnswerTimes(NamedTuple):
             If they are neither numbers nor dates, mixed, missing, infinite, or not so many.
         """
         kind, values = _parse_times(time)
-        values = one_each(values, n, "times", what)
+        values = one_each(values, n, "times", noun)
         refuse_rows(
             ~np.isfinite(values.astype(np.float64) if values.dtype.kind == "O" else values),  # NaT
             f"time is missing or infinite (NaN, NaT, None) in {{count}} of {n} places, first in "
@@ -88,7 +88,7 @@ class TimeAxis:
     now: float = 0.0
 
     @classmethod
-    def of(cls, times: AnswerTimes) -> tuple[Self, Array]:
+    def from_times(cls, times: AnswerTimes) -> tuple[Self, Array]:
         """Return the axis of the times of a fit, and the times relative to its origin."""
         values = times.values
         origin = values.min() if len(values) else values.dtype.type(0)
@@ -96,7 +96,7 @@ class TimeAxis:
         axis = origin if isinstance(origin, int) else float(origin)
         return cls(times.kind, axis, float(relative.max(initial=0.0))), relative
 
-    def relative(self, times: AnswerTimes) -> Array:
+    def to_relative(self, times: AnswerTimes) -> Array:
         """Return times of a query relative to the origin, shape (n,).
 
         Raises
@@ -119,7 +119,7 @@ class TimeAxis:
 
     def at(self, time: Any) -> Self:
         """Return the axis with one time of the user's as ``now``; ValueError as `relative`."""
-        return replace(self, now=float(self.relative(AnswerTimes.read(time, 1, "time"))[0]))
+        return replace(self, now=float(self.to_relative(AnswerTimes.read(time, 1, "time"))[0]))
 
     def times(self, relative: Array) -> NDArray[Any]:
         """Return relative times as the user has them: floats, or datetime64 (zones become UTC).

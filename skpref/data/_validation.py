@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from skpref._utils import Array, warn
 from skpref.data._builders import check_finite_ratings, rated_pairs
 from skpref.data._comparisons import Comparisons
-from skpref.data._containers import holds_words, is_frame, refuse_rows, unmasked
+from skpref.data._containers import fill_masked, holds_words, is_frame, refuse_rows
 from skpref.data._items import ItemTable, distinct_rows
 from skpref.data._kinds import PLAIN, TIE, DuelScale
 from skpref.data._labels import check_outcomes
@@ -75,7 +75,7 @@ def check_training(
     y: Any,
     keywords: Mapping[str, Any] | None = None,
     likelihood: Any = None,
-    before: Reader | None = None,
+    earlier: Reader | None = None,
     pooled: bool = False,
 ) -> Training:
     """Return what to fit, of the checked arguments of ``fit``; the estimator stays as it is.
@@ -88,7 +88,7 @@ def check_training(
         What stands beside them, see `AnswerMetadata.read`.
     likelihood : Likelihood, optional
         Whether it takes ties, and asks who was shown first; by default neither.
-    before : Reader, optional
+    earlier : Reader, optional
         Of answers that these are to follow.
     pooled : bool, default=False
         Whether rated items of different users are compared.
@@ -99,28 +99,28 @@ def check_training(
         With times the rows of the items have them as their last column.
     """
     keywords = {} if keywords is None else keywords
-    _check_moving_parts(estimator, keywords, before)
+    _check_moving_parts(estimator, keywords, earlier)
     table, new_names = check_items(estimator.items), False
     if table is None and estimator.id_column is None:
-        table, new_names = None if before is None else before.table, True
+        table, new_names = None if earlier is None else earlier.table, True
     parsed = check_X(X, table, new_names)
     metadata = AnswerMetadata.read(keywords, len(parsed), parsed.size)
     if parsed.kind == "items" and parsed.pairs is None:
         if table is not None:
-            _refuse_items(parsed.rows)
-        return _prepare_ratings(estimator, parsed, y, metadata, before, pooled)
+            _refuse_rated_rows(parsed.rows)
+        return _prepare_ratings(estimator, parsed, y, metadata, earlier, pooled)
     if parsed.table is not None and parsed.table is not table:
         table = parsed.table
-        if y is not None and before is None:  # a piece of a stream is read as the first
+        if y is not None and earlier is None:  # a piece of a stream is read as the first
             _warn_names_as_features(parsed)
-    return _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood)
+    return _prepare_answers(estimator, parsed, y, metadata, table, earlier, likelihood)
 
 
-def _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood):
+def _prepare_answers(estimator, parsed, y, metadata, table, earlier, likelihood):
     """Return the training data of duels and sets, see `check_training`."""
-    rows, sets, reader = _read_items_of_answers(estimator, parsed, table, before, likelihood)
+    rows, sets, reader = _read_items_of_answers(estimator, parsed, table, earlier, likelihood)
     if metadata.time is not None:
-        axis, times = _axis_and_times(metadata.time, before)
+        axis, times = _axis_and_times(metadata.time, earlier)
         reader = replace(reader, time=axis)
         rows, sets = rows_of_answers(rows, sets, times[:, None])
     order_column = None
@@ -131,12 +131,12 @@ def _prepare_answers(estimator, parsed, y, metadata, table, before, likelihood):
     if metadata.prompt is not None:
         prompts = Respondents(metadata.prompt, "prompt")
         reader = replace(reader, prompts=prompts)
-        beside = prompt_columns(prompts.rows, rows, sets, metadata.weight)
-        if beside is not None:
+        fields = prompt_columns(prompts.rows, rows, sets, metadata.weight)
+        if fields is not None:
             group_column = rows.shape[1]
-            rows, sets = rows_of_answers(rows, sets, beside)
+            rows, sets = rows_of_answers(rows, sets, fields)
     judges = None if metadata.judge is None else Respondents(metadata.judge, "judge")
-    comparisons, classes = _make_comparisons(rows, sets, y, metadata, judges, likelihood, before)
+    comparisons, classes = _make_comparisons(rows, sets, y, metadata, judges, likelihood, earlier)
     by_order = order_column is not None
     ordered = by_order or _distinguishes_order(estimator, likelihood, judges)
     if metadata.order is not None and likelihood is not None and not ordered:
@@ -184,15 +184,15 @@ def _check_moving_parts(
     refuse_together({*keywords, "order_drift"} if by_order else keywords)
 
 
-def _axis_and_times(times: AnswerTimes, before: Reader | None) -> tuple[TimeAxis, Array]:
+def _axis_and_times(times: AnswerTimes, earlier: Reader | None) -> tuple[TimeAxis, Array]:
     """Return the axis of these times, and the times on it."""
-    if before is None or before.time is None:
-        return TimeAxis.of(times)
-    relative = before.time.relative(times)
-    return before.time.until(relative), relative
+    if earlier is None or earlier.time is None:
+        return TimeAxis.from_times(times)
+    relative = earlier.time.to_relative(times)
+    return earlier.time.until(relative), relative
 
 
-def _read_items_of_answers(estimator, parsed, table, before, likelihood):
+def _read_items_of_answers(estimator, parsed, table, earlier, likelihood):
     """Return rows of items, the rows that each answer is about, and the reader of later items."""
     if parsed.kind != "items":
         if parsed.kind == "positions" and is_frame(estimator.items):
@@ -208,10 +208,10 @@ def _read_items_of_answers(estimator, parsed, table, before, likelihood):
     names = None
     if _table_names_ids(estimator, table, parsed.rows):
         names, table = table, None
-    item_reader = before
+    item_reader = earlier
     if item_reader is None and table is not None:
         item_reader = Reader.of_table(estimator, table)
-    items, reader = read_features(estimator, parsed, item_reader, further=before is not None)
+    items, reader = read_features(estimator, parsed, item_reader, further=earlier is not None)
     rows, sets, place = items.rows, items.pairs, reader.id_column
     check_known_positions(rows, table)
     if names is not None:
@@ -229,7 +229,7 @@ def _table_names_ids(estimator: BaseEstimator, table: ItemTable | None, rows: An
     return not is_frame(rows) and rows.shape[1] > 1
 
 
-def _make_comparisons(rows, sets, y, metadata, judges, likelihood, before):
+def _make_comparisons(rows, sets, y, metadata, judges, likelihood, earlier):
     """Return the comparisons of duels or sets, and the classes of y."""
     weight, order, offset = metadata.weight, metadata.order, metadata.shown_offset(sets >= 0)
     n, k = sets.shape
@@ -237,12 +237,12 @@ def _make_comparisons(rows, sets, y, metadata, judges, likelihood, before):
         rank = check_ranks(y, sets >= 0).rank
         ranked = Comparisons.from_ranks(rows, sets, rank, weight, order=order, offset=offset)
         return ranked, np.arange(k)
-    scale = PLAIN if likelihood is None else DuelScale.of(likelihood.kinds)
+    scale = PLAIN if likelihood is None else DuelScale.from_kinds(likelihood.kinds)
     # Earlier answers have said whether 0 is a tie.
-    outcomes = check_outcomes(y, n, scale, zero_is_tie=before is not None)
+    outcomes = check_outcomes(y, n, scale, zero_is_tie=earlier is not None)
     judge = None if judges is None else judges.rows
-    duels, beside = (*sets.T, outcomes.won, weight, judge), {"order": order, "offset": offset}
-    return Comparisons.from_duels(rows, *duels, kind=outcomes.kind, **beside), outcomes.classes
+    duels, fields = (*sets.T, outcomes.won, weight, judge), {"order": order, "offset": offset}
+    return Comparisons.from_duels(rows, *duels, kind=outcomes.kind, **fields), outcomes.classes
 
 
 def continue_training(estimator: BaseEstimator, training: Training, likelihood: Any) -> Training:
@@ -261,7 +261,9 @@ def continue_training(estimator: BaseEstimator, training: Training, likelihood: 
         If they are not of the same form, or to be understood in another way.
     """
     fitted = estimator.likelihood_
-    DuelScale.of(fitted.kinds).check_same(DuelScale.of(likelihood.kinds), likelihood)
+    DuelScale.from_kinds(fitted.kinds).check_same(
+        DuelScale.from_kinds(likelihood.kinds), likelihood
+    )
     if likelihood.uses_order and not fitted.uses_order:
         raise ValueError(
             "The answers so far were counted without regard to who was shown first, which "
@@ -322,7 +324,7 @@ def _warn_unused_order(estimator: BaseEstimator) -> None:
     warn(f"order= does nothing without an order effect. {remedy}, or leave order= out.")
 
 
-def _refuse_items(X: Any) -> None:
+def _refuse_rated_rows(X: Any) -> None:
     """Raise ValueError for rows of rated items where ``items=`` is given."""
     frame = is_frame(X)
     kind = "a DataFrame" if frame else f"a 2-D array of dtype {X.dtype}"
@@ -369,7 +371,7 @@ def _refuse_self_duels(who: np.ndarray, sets: np.ndarray) -> None:
     )
 
 
-def _prepare_ratings(estimator, parsed, y, metadata, before, pooled):
+def _prepare_ratings(estimator, parsed, y, metadata, earlier, pooled):
     """Return the training data of rated items: the higher rated of a group wins a duel."""
     y = _check_ratings(estimator, parsed, y)
     if getattr(estimator, "id_column", None) is None:
@@ -377,8 +379,8 @@ def _prepare_ratings(estimator, parsed, y, metadata, before, pooled):
         X, y = validate_features(probe, parsed.rows, y, y_numeric=True)
         reader = Reader(probe.n_features_in_, getattr(probe, "feature_names_in_", None))
     else:
-        further = before is not None
-        items, reader = read_features(estimator, parsed, before, plain=False, further=further)
+        further = earlier is not None
+        items, reader = read_features(estimator, parsed, earlier, plain=False, further=further)
         X, y = items.rows, column_or_1d(y, warn=True)
     if len(X) == 1:
         raise ValueError(
@@ -392,7 +394,7 @@ def _prepare_ratings(estimator, parsed, y, metadata, before, pooled):
             "fit(np.stack([first, second], axis=1), y); if not, say so by qid=np.zeros(len(y))."
         )
     if metadata.time is not None:
-        axis, times = _axis_and_times(metadata.time, before)
+        axis, times = _axis_and_times(metadata.time, earlier)
         reader, X = replace(reader, time=axis), np.column_stack([X, times])
     users = None if metadata.user is None else Respondents(metadata.user, "user")
     within = None if users is None or pooled else users.rows
@@ -428,7 +430,7 @@ def _check_ratings(estimator: BaseEstimator, parsed: ParsedX, y: Any) -> Any:
             "(n_duels, 2, n_features), pairs of names, or, with items=, pairs of positions."
         )
     check_real(y, "y")
-    y = unmasked(y)
+    y = fill_masked(y)
     if holds_words(y):
         raise ValueError(
             f"Ratings must be finite numbers, but y holds words. {what} with ratings. If the rows "

@@ -187,24 +187,24 @@ def choose_columns(table: ColumnTable, options: VoteOptions) -> VoteColumns:
     a, b = _choose_sides(names, options)
     won = _choose_winner(names, options.winner, (a, b))
     held: dict[str, tuple] = {"a=": (a,), "b=": (b,), "winner=": won}
-    beside: dict[str, int | None] = {}
+    roles: dict[str, int | None] = {}
     for role, candidates in (("judge", JUDGE), ("prompt", PROMPT), ("time", TIME), ("by", ())):
         name = getattr(options, role)
         if name is None:
             position = names.guess(candidates)
-            beside[role] = None if position in (a, b, *won) else position
+            roles[role] = None if position in (a, b, *won) else position
         else:
-            beside[role] = position = names.need(name, f"{role}=")
+            roles[role] = position = names.need(name, f"{role}=")
             _refuse_taken(names, position, f"{role}=", held)
     controls = _find_controls(names, options.controls, (a, b), held)
     # Of a guessed time its values will tell.
-    held |= {f"{role}=": (beside[role],) for role in ("judge", "prompt", "by")}
-    held |= {} if options.time is None else {"time=": (beside["time"],)}
+    held |= {f"{role}=": (roles[role],) for role in ("judge", "prompt", "by")}
+    held |= {} if options.time is None else {"time=": (roles["time"],)}
     for control in controls:
         for position in control.columns:
             _refuse_taken(names, position, f"The control {control.label!r}", held)
     _check_same_layout(controls, options)
-    return VoteColumns(names, a, b, won, **beside, controls=controls)
+    return VoteColumns(names, a, b, won, **roles, controls=controls)
 
 
 def _choose_sides(names: ColumnNames, options: VoteOptions) -> tuple[int, int]:
@@ -264,13 +264,13 @@ def _guess_winner(names: ColumnNames) -> tuple[int, ...]:
     return (first, second) if tie is None else (first, second, tie)
 
 
-def _refuse_taken(names: ColumnNames, position: int, what: str, held: dict) -> None:
+def _refuse_taken(names: ColumnNames, position: int, noun: str, held: dict) -> None:
     """Raise ValueError for a column that has another role already."""
     for role, positions in held.items():
         if position in positions:
             group = ": a group is the same for both sides, so that it decides no vote"
             raise ValueError(
-                f"{what} is the column {names[position]!r}, which is that of {role} already"
+                f"{noun} is the column {names[position]!r}, which is that of {role} already"
                 f"{group if role == 'by=' else ''}. Give one of the two another column."
             )
 

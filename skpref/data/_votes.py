@@ -29,8 +29,8 @@ from skpref.data._winners import (
     UNREAD,
     label_words,
     most_frequent,
-    one_sided_message,
     outcome_codes,
+    unread_outcomes_message,
     warn_alike,
 )
 
@@ -242,7 +242,7 @@ class _VoteReader:
             rows = dropped.kept & (codes != MISSING)
             if not np.isin((1, -1), codes[rows]).all():
                 raise ValueError(
-                    one_sided_message([words[i] for i in column.codes[rows]], codes[rows])
+                    unread_outcomes_message([words[i] for i in column.codes[rows]], codes[rows])
                 )
             shown = most_frequent(words[i] for i in column.codes[unread])
             dropped.drop(unread, f"whose outcome is neither side nor a tie ({shown})")
@@ -326,7 +326,7 @@ class _VoteReader:
             self.dropped.drop(self.labels[position].codes < 0, reason)
         for control in self.columns.controls:
             for position in control.columns:
-                self._check_numbers(position)
+                self._check_control_has_numbers(position)
             columns = [self.numbers[i].values for i in control.columns]
             if len(columns) == 1:
                 is_time = control.columns[0] == self.columns.time
@@ -337,7 +337,7 @@ class _VoteReader:
             else:
                 self.dropped.fill(gaps, control.label)
 
-    def _check_numbers(self, position: int) -> None:
+    def _check_control_has_numbers(self, position: int) -> None:
         """Raise ValueError for a column of a control that holds no number."""
         values, odd = self.numbers[position]
         if len(values) and np.isnan(values).all():
@@ -431,7 +431,12 @@ class _VoteReader:
         options, columns = self.options, self.columns
         judges, prompts = (self._values_of(each, rows) for each in (columns.judge, columns.prompt))
         times, kind = self._times_of(rows)
-        beside = {"sample_weight": weight, "judges": judges, "prompts": prompts, "order": order}
+        answer_fields = {
+            "sample_weight": weight,
+            "judges": judges,
+            "prompts": prompts,
+            "order": order,
+        }
         is_named = {
             "order": bool(columns.won),
             "judges": options.judge is not None,
@@ -439,9 +444,9 @@ class _VoteReader:
             "time": options.time is not None,
             "sample_weight": weight is not None,
         }
-        of_fit = {**beside, "time": times}
+        of_fit = {**answer_fields, "time": times}
         metadata = {name: of_fit[name] for name in is_named if is_named[name]}
-        return {"metadata": metadata, **beside, "times": times, "times_are": kind}
+        return {"metadata": metadata, **answer_fields, "times": times, "times_are": kind}
 
     def _competitor_table(self, rows: np.ndarray) -> tuple[ItemTable, np.ndarray, int]:
         """Return the competitors of rows, the positions of each pair, and how many there are."""

@@ -187,7 +187,7 @@ def _winner_codes(values, names, sides, has_ties):
     if not np.isin(codes, (1, 0, -1) if has_ties else (1, -1)).any():
         raise ValueError(_no_winner_message(values, names, sides))
     if (codes == UNREAD).any() and not np.isin((1, -1), codes).all():
-        raise ValueError(one_sided_message(values, codes))
+        raise ValueError(unread_outcomes_message(values, codes))
     return codes
 
 
@@ -437,7 +437,7 @@ def most_frequent(values: Iterable) -> str:
     return ", ".join(f"{value} ({count})" for value, count in counts)
 
 
-def one_sided_message(values: Sequence, codes: np.ndarray) -> str:
+def unread_outcomes_message(values: Sequence, codes: np.ndarray) -> str:
     """Return the message for unread outcomes where all that are read are wins of one side."""
     unread = [values[i] for i in np.flatnonzero(codes == UNREAD).tolist()]
     missing = ""

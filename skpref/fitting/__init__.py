@@ -13,7 +13,7 @@ from skpref.fitting._averaging import (
 )
 from skpref.fitting._biases import judged_comparisons, judged_rows
 from skpref.fitting._components import components_in_words
-from skpref.fitting._fit import Fitted, Start, carried, evidence, fit_posterior
+from skpref.fitting._fit import Fitted, Start, evaluate_evidence, fit_posterior, match_state
 from skpref.fitting._forecast import seconds_of
 from skpref.fitting._hyperpriors import (
     Hyperprior,
@@ -24,20 +24,20 @@ from skpref.fitting._hyperpriors import (
 )
 from skpref.fitting._inspected import (
     UNITS,
-    Averaged,
     Inspected,
+    InspectedMixture,
     Mixture,
     Relative,
     UtilityMoments,
     earlier_items,
     estimator_of,
-    explained,
     explained_estimator,
+    feature_utility_posterior,
     last_step,
-    mixed,
+    mixture_intervals,
     n_components_of,
     noise_deviation,
-    positive,
+    probability_positive,
     unit_length,
     unit_of_answers,
     varying_columns,
@@ -65,7 +65,7 @@ from skpref.fitting._settings import (
     check_kernel,
     check_likelihood,
     check_settings,
-    held,
+    fix_hyperparameters,
     likelihood_of,
     make_model,
 )
@@ -89,10 +89,10 @@ from skpref.fitting._streaming import (
 __all__ = [
     "ENOUGH",
     "UNITS",
-    "Averaged",
     "Fitted",
     "Hyperprior",
     "Inspected",
+    "InspectedMixture",
     "JudgeAverage",
     "JudgePrior",
     "Judges",

@@ -241,7 +241,7 @@ def average(
         begin = weighed.at(_begin_within_prior(prior, model.theta, model.bounds))
         search = Search(warn_not_converged=False, gtol=1e-2, uses_design=False)
         weighed, state = learn(begin, comparisons, search)
-        mode, engine = weighed.theta, weighed.evidence_engine.relaxed()
+        mode, engine = weighed.theta, weighed.evidence_engine.relax_tolerance()
 
         def run(theta, gradient=False):
             at = weighed.at(theta)
@@ -299,7 +299,7 @@ def hyperparameter_spread(
     ndarray of shape (n_theta, n_theta)
         F, where F Fᵀ is the covariance.
     """
-    engine = model.evidence_engine.relaxed()
+    engine = model.evidence_engine.relax_tolerance()
     with blas_threads(engine.matrix_size(comparisons)):
 
         def gradient(theta: Array) -> Array:

@@ -141,7 +141,7 @@ def split_controls(
     return utility, shared, tuple(sorted(controls))
 
 
-def shared_slopes(items: Array, controls: Sequence[int]) -> Kernel:
+def shared_slopes_kernel(items: Array, controls: Sequence[int]) -> Kernel:
     """Return the default linear kernel on the controls, whose slopes all judges share."""
     columns = list(controls)
     spread, centres = feature_spread(items[:, columns]), items[:, columns].mean(axis=0)

@@ -141,7 +141,7 @@ class _Joining:
         return np.where(same, 1.0, share)
 
 
-def components_in_words(names: NDArray, component: NDArray[np.intp], what: str = "items") -> str:
+def components_in_words(names: NDArray, component: NDArray[np.intp], noun: str = "items") -> str:
     """Say in words how many components there are, and who is in them.
 
     Parameters
@@ -149,7 +149,7 @@ def components_in_words(names: NDArray, component: NDArray[np.intp], what: str =
     names : ndarray of shape (n,)
     component : ndarray of int of shape (n,)
         From 0, the largest first.
-    what : str, default="items"
+    noun : str, default="items"
         What is compared, in the plural.
     """
     sizes = np.bincount(component)
@@ -165,6 +165,6 @@ def components_in_words(names: NDArray, component: NDArray[np.intp], what: str =
         parts.append(f"{sizes[shown:n_large].sum()} in {n_large - shown} more")
     if n_large < len(sizes):
         parts.append(f"{len(sizes) - n_large} alone {listed(component >= n_large)}")
-    groups = f"{len(sizes)} group{'s' if len(sizes) > 1 else ''} of {what}"
+    groups = f"{len(sizes)} group{'s' if len(sizes) > 1 else ''} of {noun}"
     *before, last = parts
     return f"{groups}: {', '.join(before)} and {last}" if before else f"{groups}: {last}"

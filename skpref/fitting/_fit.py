@@ -130,7 +130,9 @@ class Fitted:
         same = self.approximation is self.evaluation.approximation
         return Start(sites, None if same else chains, self.comparisons)
 
-    def refined(self, rng: np.random.Generator | None, start: State | None = None) -> Self:
+    def refine_with_engine(
+        self, rng: np.random.Generator | None, start: State | None = None
+    ) -> Self:
         """Run the model's own engine from the evidence engine's result; return the fit with both.
 
         Parameters
@@ -199,13 +201,13 @@ def _fit_prepared_model(comparisons, model, start, rng, search, monitor, watch):
     engine = model.evidence_engine
     with blas_threads(engine.matrix_size(comparisons)):
         kind = engine.capabilities.state_of
-        sites = carried(start.sites, start.comparisons, comparisons, kind)
+        sites = match_state(start.sites, start.comparisons, comparisons, kind)
         places = model.monotone is not None and not len(model.monotone.better)
         if places:
             model = with_virtual_duels(comparisons, model, sites)
         if search is not None and len(model.theta):
             search = replace(search, uses_design=search.uses_design and sites is None)
-            model, sites = learned(comparisons, model, search, sites, rng, monitor)
+            model, sites = learn_hyperparameters(comparisons, model, search, sites, rng, monitor)
             if places:  # at other hyperparameters it may fall elsewhere
                 model = with_virtual_duels(comparisons, model, sites)
         model = model.refine(comparisons)
@@ -229,8 +231,8 @@ def _run_own_engine(fitted, start, rng):
     if samples and not isinstance(rng, np.random.Generator):
         generator = np.random.default_rng(seed_of(rng))
     kind = engine.capabilities.state_of
-    chains = carried(start.chains, start.comparisons, fitted.comparisons, kind)
-    fitted = fitted.refined(generator, chains)
+    chains = match_state(start.chains, start.comparisons, fitted.comparisons, kind)
+    fitted = fitted.refine_with_engine(generator, chains)
     if not (samples or fitted.approximation.converged):
         warn_not_converged(fitted.approximation, engine, engine)
     return fitted
@@ -250,14 +252,14 @@ def with_virtual_duels(comparisons: Comparisons, model: Model, sites: State | No
     while model.monotone is not None:
         problem, run, _ = model.evaluate(comparisons, sites)
         posterior = problem.prior.posterior(run.sites, run.conditioned, model.likelihood)
-        monotone = model.monotone.extended(posterior, model.likelihood)
+        monotone = model.monotone.add_virtual_duels(posterior, model.likelihood)
         if len(monotone.better) == len(model.monotone.better):
             break
         model, sites = replace(model, monotone=monotone), run.state
     return model
 
 
-def learned(
+def learn_hyperparameters(
     comparisons: Comparisons,
     model: Model,
     search: Search,
@@ -309,23 +311,25 @@ def _drop_unsupported_effects(comparisons, result, search):
     return result._replace(model=model)
 
 
-def evidence(comparisons: Comparisons, model: Model, *, eval_gradient: bool = False) -> Evaluation:
+def evaluate_evidence(
+    comparisons: Comparisons, model: Model, *, eval_gradient: bool = False
+) -> Evaluation:
     """Evaluate the evidence of answers at a model's hyperparameters, with its gradient if asked."""
     with blas_threads(model.evidence_engine.matrix_size(comparisons)):
         return model.evaluate(comparisons, eval_gradient=eval_gradient)
 
 
-def carried(
-    state: State | None, before: Comparisons | None, now: Comparisons, state_of: str
+def match_state(
+    state: State | None, earlier: Comparisons | None, later: Comparisons, state_of: str
 ) -> State | None:
     """Return an engine's state for other answers: NaN for those that are new.
 
     Parameters
     ----------
     state : dict or None
-    before : Comparisons or None
-        Those it belongs to; None: the first ones of ``now``.
-    now : Comparisons
+    earlier : Comparisons or None
+        Those it belongs to; None: the first ones of ``later``.
+    later : Comparisons
     state_of : {"duels", "answers", "points"}
         What the last axis of its arrays runs over.
     """
@@ -334,12 +338,12 @@ def carried(
     if state_of == "points":
         return state
     single = state_of == "answers"
-    n = now.n_singles if single else len(now.rows)
-    if before is None:
+    n = later.n_singles if single else len(later.rows)
+    if earlier is None:
         index = np.arange(n)
         has_state = {name: index < part.shape[-1] for name, part in state.items()}
     else:
-        index = earlier_positions(before, now, single=single)
+        index = earlier_positions(earlier, later, single=single)
         has_state = dict.fromkeys(state, index >= 0)
     return {name: _take_states(part, index, has_state[name]) for name, part in state.items()}
 

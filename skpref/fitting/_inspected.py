@@ -20,7 +20,7 @@ from skpref._utils import (
     RandomLike,
     blas_threads,
     check_choice,
-    generator_of,
+    make_generator,
     symmetric_root,
     warn,
 )
@@ -125,7 +125,7 @@ class UtilityMoments(NamedTuple):
     means: Array
     cov: Array
 
-    def per(self, unit: float) -> Self:
+    def in_unit(self, unit: float) -> Self:
         """Return the same in a unit."""
         return type(self)(self.means / unit, self.cov / unit**2)
 
@@ -141,13 +141,13 @@ class UtilityMoments(NamedTuple):
         variance = own[first] + own[second] - 2.0 * self.cov[first, second]
         return self.means[first] - self.means[second], np.maximum(variance, 0.0)
 
-    def relative(self, level: float) -> "Relative":
+    def intervals_about_mean(self, level: float) -> "Relative":
         """Return means and central intervals of each utility less the mean of all."""
-        return mixed(np.ones(1), [self.centred()], level)
+        return mixture_intervals(np.ones(1), [self.centred()], level)
 
     def draws(self, n: int, rng: RandomLike) -> Array:
         """Draw the utilities jointly, (n_utilities, n)."""
-        rng = generator_of(rng)
+        rng = make_generator(rng)
         means = self.means[:, rng.integers(self.means.shape[1], size=n)]
         root = symmetric_root(self.cov)
         return means + root @ rng.standard_normal((root.shape[1], n))
@@ -179,7 +179,9 @@ class Mixture(NamedTuple):
         means = [part.means.mean(axis=1) for part in self.parts]
         return np.stack(means, axis=1) @ self.weights
 
-    def relative(self, level: float, component: NDArray[np.intp] | None = None) -> "Relative":
+    def intervals_about_mean(
+        self, level: float, component: NDArray[np.intp] | None = None
+    ) -> "Relative":
         """Return means and intervals of each less the mean of all, or of its component.
 
         Of what is alone in one, where there are several, the mean is 0 and nothing is known.
@@ -192,13 +194,17 @@ class Mixture(NamedTuple):
             if len(rows) > 1 or n_components == 1:
                 some = self.take(rows) if n_components > 1 else self
                 centred = [part.centred() for part in some.parts]
-                mean[rows], lower[rows], upper[rows] = mixed(self.weights, centred, level)
+                mean[rows], lower[rows], upper[rows] = mixture_intervals(
+                    self.weights, centred, level
+                )
         return Relative(mean, lower, upper)
 
     def margins(self, first: Any, second: Any, level: float) -> "Relative":
         """Return means and central intervals of the margins of pairs."""
         moments = [part.margins(first, second) for part in self.parts]
-        return mixed(self.weights, [(means, np.sqrt(var)) for means, var in moments], level)
+        return mixture_intervals(
+            self.weights, [(means, np.sqrt(var)) for means, var in moments], level
+        )
 
     def better(self, first: Any, second: Any) -> Array:
         """Return P(the first utility is the larger one) of pairs."""
@@ -208,19 +214,19 @@ class Mixture(NamedTuple):
             for start in range(0, len(first), step):
                 block = slice(start, start + step)
                 means, variance = part.margins(first[block], second[block])
-                probability[block] += weight * positive(means, variance)
+                probability[block] += weight * probability_positive(means, variance)
         return probability
 
     def draws(self, n: int, rng: RandomLike) -> Array:
         """Draw the utilities jointly, (n_utilities, n), by each part as many as its weight."""
-        rng = generator_of(rng)
+        rng = make_generator(rng)
         ends = np.round(np.cumsum(self.weights) * n).astype(np.intp)
         counts = np.diff(ends, prepend=0)
         drawn = [part.draws(int(k), rng) for part, k in zip(self.parts, counts, strict=True) if k]
         return np.concatenate(drawn, axis=1)
 
 
-def positive(means: Array, variance: Array) -> Array:
+def probability_positive(means: Array, variance: Array) -> Array:
     """Return P(a mixture of normals is above zero), of n mixtures (n, n_components)."""
     none = np.zeros(len(means))
     return averaged_with_moment_match(
@@ -228,7 +234,9 @@ def positive(means: Array, variance: Array) -> Array:
     )
 
 
-def mixed(weights: Array, moments: list[tuple[Array, Array]], level: float) -> "Relative":
+def mixture_intervals(
+    weights: Array, moments: list[tuple[Array, Array]], level: float
+) -> "Relative":
     """Return means and central intervals of mixtures over hyperparameters.
 
     Parameters
@@ -264,7 +272,7 @@ class Relative(NamedTuple):
     lower: Array
     upper: Array
 
-    def per(self, unit: float) -> Self:
+    def in_unit(self, unit: float) -> Self:
         """Return the same in a unit."""
         return type(self)(*(part / unit for part in self))
 
@@ -333,7 +341,7 @@ class Inspected:
     informing: Comparisons | None = None
 
     @classmethod
-    def of(cls, model: Any, user: Any = None, time: Any = None) -> Self:
+    def from_model(cls, model: Any, user: Any = None, time: Any = None) -> Self:
         """Return the posterior and reader of a posterior, or of a fitted object that has one.
 
         Parameters
@@ -405,7 +413,7 @@ class Inspected:
         )
         return replace(subject, informing=_informing_answers(last, reader, user))
 
-    def of_votes(self, votes: Any) -> Self:
+    def with_names_of_votes(self, votes: Any) -> Self:
         """Return the same with the names and units of what `skpref.duels.from_votes` gave.
 
         Raises
@@ -540,7 +548,7 @@ class Inspected:
             groups: ItemGroups | None = self.posterior.reader.groups
             return groups
         columns = slice(self.n_features) if self.id_place is None else [self.id_place]
-        return ItemGroups.of(self.informing.items[:, columns], self.informing.rows)
+        return ItemGroups.from_keys(self.informing.items[:, columns], self.informing.rows)
 
     def component_of(self, rows: Array) -> NDArray[np.intp]:
         """Number the component of each row, the largest 0: the prior alone compares these.
@@ -603,7 +611,7 @@ class Inspected:
         every = tuple(None if part is None else np.repeat(part, n, axis=0) for part in asked)
         return replace(self.posterior, asked=every)
 
-    def over_hyperparameters(self, averaged: bool | str) -> "Averaged":
+    def over_hyperparameters(self, averaged: bool | str) -> "InspectedMixture":
         """Return the same at several hyperparameters with weights, or at those of the fit alone.
 
         Parameters
@@ -620,7 +628,7 @@ class Inspected:
             check_choice("average (True, False or 'auto')", averaged, ("auto",))
         weights, parts = posterior_parts(self.posterior)
         shares = np.ones(1) if self.judges is None else self.judges.weights
-        alone = Averaged(weights, tuple(replace(self, posterior=part) for part in parts))
+        alone = InspectedMixture(weights, tuple(replace(self, posterior=part) for part in parts))
         if averaged is False or averaged is np.False_:
             return alone
         if self.learned is None:
@@ -647,7 +655,7 @@ class Inspected:
             return alone
         every, n_points = _average_readings(model, readings, self.posterior, self.judges)
         subjects = tuple(self._with_posterior(each.posterior) for each in every)
-        return Averaged(np.array([each.weight for each in every]), subjects, n_points)
+        return InspectedMixture(np.array([each.weight for each in every]), subjects, n_points)
 
     @property
     def has_evidence(self) -> bool:
@@ -666,20 +674,20 @@ class Inspected:
         if self.learned is not None:
             model, readings = self.learned
             if self.posterior.kernel != utility_kernel(model.kernel, readings[0]):
-                posterior = explained(posterior)
+                posterior = feature_utility_posterior(posterior)
         return replace(self, posterior=posterior)
 
     def without_item_effects(self) -> Self:
         """Return the same of the utility that features explain, see `explained`."""
-        return replace(self, posterior=explained(self.posterior))
+        return replace(self, posterior=feature_utility_posterior(self.posterior))
 
-    def relative(self, rows: Array, level: float) -> Relative:
+    def intervals_about_mean(self, rows: Array, level: float) -> Relative:
         """Return mean and central intervals of f(x) less the mean of f over the rows.
 
         Answers tell differences alone; those from the mean of the rows are free of whatever all
         utilities share. Their distributions are mixtures of normals, so nothing is drawn.
         """
-        return self.moments(rows).relative(level)
+        return self.moments(rows).intervals_about_mean(level)
 
     def moments(self, rows: Array) -> "UtilityMoments":
         """Return means of the components and their common covariance, of utilities of some rows."""
@@ -747,7 +755,7 @@ class Inspected:
 
 
 @dataclass(frozen=True, eq=False)
-class Averaged:
+class InspectedMixture:
     """What is inspected at several hyperparameters, or in several readings of judges.
 
     Each is in units of its own noise.
@@ -772,7 +780,7 @@ class Averaged:
         """Return `Inspected.averages` in a unit, at each of the hyperparameters."""
         with blas_threads(len(rows)):
             parts = tuple(
-                self._averages_of(subject, rows, shares).per(length)
+                self._averages_of(subject, rows, shares).in_unit(length)
                 for subject, length in zip(self.subjects, self.lengths(unit), strict=True)
             )
         return Mixture(self.weights, parts)
@@ -800,13 +808,13 @@ class Averaged:
             (means / length, np.sqrt(variance) / length)
             for (means, variance), length in zip(sums, self.lengths(unit), strict=True)
         ]
-        return mixed(self.weights, moments, level)
+        return mixture_intervals(self.weights, moments, level)
 
     def sample(self, rows: Array, n_draws: int, random_state: RandomLike, unit: str) -> Array:
         """Draw utilities jointly in a unit, (n, n_draws), by each point as many as its weight."""
         if len(self.subjects) == 1:
             return self.subjects[0].at(len(rows)).sample(rows, n_draws, random_state)
-        rng = generator_of(random_state)
+        rng = make_generator(random_state)
         ends = np.round(np.cumsum(self.weights) * n_draws).astype(np.intp)
         counts, lengths = np.diff(ends, prepend=0), self.lengths(unit)
         with blas_threads(len(rows)):
@@ -947,11 +955,11 @@ def explained_estimator(last: Any) -> Any:
     if not hasattr(posterior, "anchors") or hasattr(last, "_to_rank"):
         raise _no_posterior_error(last)
     without = copy.copy(last)
-    without.posterior_ = explained(posterior)
+    without.posterior_ = feature_utility_posterior(posterior)
     return without
 
 
-def explained(posterior: Any) -> Any:
+def feature_utility_posterior(posterior: Any) -> Any:
     """Return the posterior of the utility that features explain: what items share.
 
     With f = g + e and e the item effects, the posterior of g has the covariances of g with the
@@ -974,7 +982,9 @@ def explained(posterior: Any) -> Any:
     if kernel == posterior.kernel:
         return posterior
     if isinstance(posterior, PosteriorMixture):
-        return replace(posterior, parts=tuple(explained(part) for part in posterior.posteriors))
+        return replace(
+            posterior, parts=tuple(feature_utility_posterior(part) for part in posterior.posteriors)
+        )
     if isinstance(posterior, Posterior):
         return replace(posterior, kernel=kernel, utilities=None)
     return replace(posterior, kernel=kernel)
@@ -1078,7 +1088,7 @@ def n_components_of(estimator: Any) -> int:
 def _subject_of_all_users(estimator):
     """Return the inspected fit whose items are joined by the answers of all users."""
     several = hasattr(estimator.posterior_, "of")
-    subject = Inspected.of(estimator, estimator.users_[0] if several else None)
+    subject = Inspected.from_model(estimator, estimator.users_[0] if several else None)
     return replace(subject, informing=_informing_answers(estimator, subject.posterior.reader, None))
 
 

@@ -128,7 +128,7 @@ class JudgePrior(BaseEstimator):
         bounds = check_bounds("variance_bounds", self.variance_bounds) if learned else None
         held = self.variance, self.variance
         between = held if bounds is None else bounds
-        return Law.between(between, self.variance, self.adversarial, self.random)
+        return Law.make_prior(between, self.variance, self.adversarial, self.random)
 
 
 def check_judge_prior(prior: Any, learned: bool) -> JudgePrior:
@@ -503,7 +503,7 @@ class JudgeAverage:
     weight: Array
 
     @classmethod
-    def of(cls, judges: Judges, ids: list) -> Self:
+    def from_ids(cls, judges: Judges, ids: list) -> Self:
         """Make that of judges by ids: an unknown one is any judge, None the reference judge."""
         n, judge = len(judges), judges.respondents.codes(ids)
         code = np.where(judge < -1, n, np.where(judge == -1, n + 1, judge))
@@ -524,8 +524,8 @@ class JudgeAverage:
             As in `outcome_log_proba`.
         """
         mean = np.sum(self.reliability * self.weight, axis=1)[self.code]
-        utility, beside = _margin_parts(posterior, first, second, self.judge, order)[:2]
-        return mean * utility.mean(axis=1) + beside.mean(axis=1)
+        utility, own_effect = _margin_parts(posterior, first, second, self.judge, order)[:2]
+        return mean * utility.mean(axis=1) + own_effect.mean(axis=1)
 
     def outcome_log_proba(
         self, posterior: Posterior, first: Array, second: Array, order: Array
@@ -582,12 +582,12 @@ class JudgeAverage:
     def _average_log_proba_with_biases(self, likelihood, parts, order):
         """Return log-probabilities averaged over reliability, which multiplies the utility part
         alone."""
-        utility, beside, variance, covariance, rest = parts
+        utility, own_effect, variance, covariance, rest = parts
         total = None
         for k in np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0)):
             r = self.reliability[self.code, k]
             spread = np.maximum(r**2 * variance + 2.0 * r * covariance + rest, 0.0)
-            means = r[:, None] * utility + beside
+            means = r[:, None] * utility + own_effect
             at = averaged_with_moment_match(
                 likelihood.outcome_log_proba, means, spread, order, True
             )

@@ -14,7 +14,7 @@ from skpref._utils import Array, blas_threads, covariance_of, seed_of, warn
 from skpref.data import Comparisons, Respondents, distinct_rows, name_ranks
 from skpref.fitting._averaging import STEP, WIDER, WIDEST, lattice
 from skpref.fitting._biases import Biases, judged_rows, own_effect_rows
-from skpref.fitting._fit import Fitted, Start, fit_posterior, learned
+from skpref.fitting._fit import Fitted, Start, fit_posterior, learn_hyperparameters
 from skpref.fitting._forecast import learning_part
 from skpref.fitting._judges import JudgePrior, Judges
 from skpref.fitting._model import Evaluation, Model
@@ -85,7 +85,7 @@ class Beliefs:
     kinds: Kinds | None = None
 
     @classmethod
-    def before(cls, law: Law, n_judges: int) -> Self:
+    def before_answers(cls, law: Law, n_judges: int) -> Self:
         """Return beliefs before any answer: all judges have reliability 1, for certain."""
         return cls(Marginals.certain(1.0, n_judges), law)
 
@@ -101,27 +101,27 @@ class Beliefs:
         law = self.law._replace(median=1.0)
         return replace(self, reliability=self.reliability.scaled(scale), law=law, used=used)
 
-    def step(self, before: Self) -> Array:
+    def step(self, previous: Self) -> Array:
         """Return the change of each judge's reliability from the one that a fit took before.
 
         Relative to the median: a common scale of all judges that drifts is no change of any.
         """
-        return self.reliability.mean - before.means * (self.law.median / before.law.median)
+        return self.reliability.mean - previous.means * (self.law.median / previous.law.median)
 
-    def part_of_the_way(self, before: Self, share: Array) -> Self:
+    def damp_step(self, previous: Self, share: Array) -> Self:
         """Return beliefs of which a fit takes a share of each judge's step."""
-        return replace(self, used=self.means - (1.0 - share) * self.step(before))
+        return replace(self, used=self.means - (1.0 - share) * self.step(previous))
 
-    def moved(self, before: Self) -> float:
+    def largest_change(self, previous: Self) -> float:
         """Return the largest change of reliability, in posterior deviations, or of the law.
 
         Relative to the median: hyperparameters follow that.
         """
-        before, here = before.scaled(), self.scaled()
+        previous, here = previous.scaled(), self.scaled()
         spread = np.sqrt(here.reliability.variance + _RELIABILITY_TOL**2)
-        law, last = here.law, before.law
+        law, last = here.law, previous.law
         moved = [
-            np.max(np.abs(here.reliability.mean - before.means) / spread),
+            np.max(np.abs(here.reliability.mean - previous.means) / spread),
             abs(law.random - last.random),
             abs(law.adversarial - last.adversarial),
             abs(np.sqrt(law.variance) - np.sqrt(last.variance)),
@@ -187,10 +187,10 @@ def fit_judged(
                 model.theta,
                 judging.learn_hyperparameters(model, beliefs, looking, monitor),
             )
-            moved = np.inf if before is None else beliefs.moved(before)
+            moved = np.inf if before is None else beliefs.largest_change(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
                 with_median = judging.find_fixed_point(model, beliefs)
-                if with_median.moved(beliefs) < _NOT_CONVERGED:
+                if with_median.largest_change(beliefs) < _NOT_CONVERGED:
                     held = model, with_median
                     break
                 beliefs = with_median  # hyperparameters follow
@@ -218,7 +218,9 @@ def fit_judged(
         )
         if not parts:
             reference = replace(centre.model, likelihood=model.likelihood)
-            deviation = reference_deviation(comparisons, reference, beliefs.means, search)
+            deviation = common_log_reliability_deviation(
+                comparisons, reference, beliefs.means, search
+            )
             deviation = float(np.hypot(deviation, np.sqrt(look.median_variance)))
         whole = Judges(
             respondents,
@@ -265,7 +267,7 @@ class _Draws(NamedTuple):
             return fit_posterior(comparisons, model, self.start, self.rng, watch=self.watch)
         if not weight:
             return fit_posterior(comparisons, model, self.start, watch=self.watch)
-        part = replace(model, engine=self.engine.in_share(weight))
+        part = replace(model, engine=self.engine.reduce_draws(weight))
         fit = fit_posterior(comparisons, part, self.start, self.rng, watch=self.watch)
         return replace(fit, model=replace(fit.model, engine=self.engine))
 
@@ -335,8 +337,8 @@ class _Judging:
     def _cavities(self, evaluation: Evaluation, beliefs: Beliefs) -> Cavities:
         """Return the answers' margins given all other answers, see `Cavities`."""
         if self._padded is None:
-            return Cavities.of(evaluation)
-        return Cavities.of(evaluation, self._at_points, beliefs.means)
+            return Cavities.from_evaluation(evaluation)
+        return Cavities.from_evaluation(evaluation, self._at_points, beliefs.means)
 
     def learn_as_reference(self, model, search, monitor, rng):
         """Learn hyperparameters as if all judges were the reference judge; return the model."""
@@ -344,13 +346,15 @@ class _Judging:
         if self._padded is None:
             comparisons = replace(comparisons, judge=None)
         alike = model.prepare(comparisons, self._seed)
-        fitted = learned(comparisons, alike, search, None, rng, monitor).model
+        fitted = learn_hyperparameters(comparisons, alike, search, None, rng, monitor).model
         return replace(fitted, prepared=model.prepared)
 
     def learn_hyperparameters(self, model, beliefs, search, monitor):
         """Learn hyperparameters given reliability; return the model."""
         comparisons, judged = self.as_judged(model.prepare(self._comparisons, self._seed), beliefs)
-        fitted = learned(comparisons, judged, search, self._state, None, monitor).model
+        fitted = learn_hyperparameters(
+            comparisons, judged, search, self._state, None, monitor
+        ).model
         return replace(
             fitted, prepared=model.prepared, likelihood=_reference_likelihood(fitted.likelihood)
         )
@@ -359,9 +363,9 @@ class _Judging:
         """Alternate posterior and reliability at given hyperparameters until both settle; return
         beliefs."""
         model = model.prepare(self._comparisons, self._seed)
-        rough = model.evidence_engine.relaxed()
+        rough = model.evidence_engine.relax_tolerance()
         if beliefs is None:
-            beliefs = Beliefs.before(self._expected, self._n_judges)
+            beliefs = Beliefs.before_answers(self._expected, self._n_judges)
         share, step = np.ones(self._n_judges), np.zeros(self._n_judges)
         with blas_threads(rough.matrix_size(self._comparisons)):
             for _ in range(_STEPS):
@@ -372,12 +376,12 @@ class _Judging:
                 looked = self.update_beliefs(
                     evaluation, scaled, beliefs, free, learns_law=learns_law
                 )
-                if looked.moved(beliefs) < _RELIABILITY_TOL:
+                if looked.largest_change(beliefs) < _RELIABILITY_TOL:
                     return looked
                 # Estimates of judges that turn adversarial by turns would never converge.
                 last, step = step, looked.step(beliefs)
                 share = np.where(step * last < -_BACK * last**2, 0.5 * share, share)
-                beliefs = looked.part_of_the_way(beliefs, share)
+                beliefs = looked.damp_step(beliefs, share)
         return beliefs
 
     def update_beliefs(
@@ -396,14 +400,16 @@ class _Judging:
         """
         cavities, law = self._cavities(evaluation, beliefs), beliefs.law
         by_reliability = cavities.by_reliability(_reference_likelihood(judged.likelihood))
-        likelihood = ReliabilityLikelihood.of(by_reliability, law, self._n_judges, self._start)
+        likelihood = ReliabilityLikelihood.from_log_likelihood(
+            by_reliability, law, self._n_judges, self._start
+        )
         self._start, median_variance = likelihood, 0.0
         self._last = _Look(evaluation, judged.rule, cavities, likelihood, beliefs)
         if self._is_learned:
             if free or last:
                 median, median_variance = likelihood.best_median(law, self._expected)
                 law = law._replace(median=median) if free else law
-            law = likelihood.learned(law, self._expected) if learns_law else law
+            law = likelihood.learn_law(law, self._expected) if learns_law else law
         kinds, marginals = beliefs.kinds, likelihood.marginals(law, beliefs.kinds)
         return Beliefs(marginals, law, median_variance, kinds=kinds)
 
@@ -462,7 +468,7 @@ class _Judging:
         """Return the log weight of a reading, averaged over reliability, and the reading."""
         beliefs, likelihood, state, log_likelihood = reading.fit
         law, kinds, likely = beliefs.law, reading.kinds, reading.likely_kinds
-        mean, deviation = likelihood.log_sizes(law, likely)
+        mean, deviation = likelihood.log_magnitude_moments(law, likely)
         judges = reading.judges[deviation[reading.judges] > _UNCERTAIN]
         judges = judges[np.argsort(ranks[judges])]
         n = len(judges)
@@ -471,17 +477,19 @@ class _Judging:
             return reading.log_weight, OpenReading(beliefs, judges, used, np.ones(1))
         n_nodes = _NODES_A_JUDGE * max(n, 2)
         normal, spread = lattice(n_nodes, n), WIDER * deviation[judges]
-        log_sizes = mean[judges] + spread * normal
+        log_magnitude_moments = mean[judges] + spread * normal
         reliability = np.tile(beliefs.means, (n_nodes, 1))
-        reliability[:, judges] = np.where(likely[judges] == 0, 1.0, -1.0) * np.exp(log_sizes)
-        engine, log_weights = model.evidence_engine.relaxed(), np.empty(n_nodes)
+        reliability[:, judges] = np.where(likely[judges] == 0, 1.0, -1.0) * np.exp(
+            log_magnitude_moments
+        )
+        engine, log_weights = model.evidence_engine.relax_tolerance(), np.empty(n_nodes)
         for k, used in enumerate(reliability):
             comparisons, judged = self.as_judged(model, replace(beliefs, used=used))
             evaluation = judged.evaluate(comparisons, state, engine=engine)
             log_weights[k] = evaluation.approximation.sites.log_evidence
         log_weights -= np.delete(log_likelihood, judges).sum()
         kinds = np.where(np.isin(np.arange(len(kinds)), judges)[:, None], np.eye(3)[likely], kinds)
-        sizes = log_sizes, judges, law, self._expected.weights, kinds
+        sizes = log_magnitude_moments, judges, law, self._expected.weights, kinds
         log_weights += likelihood.log_prior_of_sizes(*sizes)
         log_weights += 0.5 * np.sum(normal**2 + np.log(2.0 * np.pi), axis=1) + np.log(spread).sum()
         log_weight = float(logsumexp(log_weights) - np.log(n_nodes))
@@ -497,7 +505,7 @@ class _Judging:
             self._start = likelihood
             used = likelihood.marginals(before.law, kinds).mean
             used[turned] = -before.means[turned]
-            self._state = self._turn_state(state, used * before.means < 0.0)
+            self._state = self._flip_sites(state, used * before.means < 0.0)
             start = replace(before, used=used, kinds=kinds)
             return self._last_reading(self.find_fixed_point(model, start, learns_law=False))
 
@@ -542,7 +550,7 @@ class _Judging:
         kernel, likelihood = problem.prior.kernel, problem.likelihood
         return rule.prior(kernel, judged_rows(problem.comparisons, kernel, 0.0), likelihood)
 
-    def _turn_state(self, state, judges):
+    def _flip_sites(self, state, judges):
         """Return the engine's state with the sites of some judges' answers turned round.
 
         Sites on margins of which reliability is a part stay.
@@ -607,7 +615,7 @@ def _warn_turns(moved):
 # -- the noise of the reference judge --------------------------------------------------------
 
 
-def reference_deviation(
+def common_log_reliability_deviation(
     comparisons: Comparisons,
     model: Model,
     reliability: Array,
@@ -634,10 +642,10 @@ def reference_deviation(
     if search is not None:
         part = learning_part(comparisons, model, search.n_learning_answers)
         model = model.learner
-    engine = model.evidence_engine.relaxed()
+    engine = model.evidence_engine.relax_tolerance()
     theta = np.asarray(model.kernel.theta, dtype=np.float64)
     theta = theta if search is not None else theta[:0]
-    held = model.likelihood.held()
+    held = model.likelihood.fix_hyperparameters()
     state: State | None = None
 
     def at(log_scale, kernel):

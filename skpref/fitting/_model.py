@@ -170,8 +170,8 @@ class Model:
         monotone = self.monotone
         if monotone is None or not len(monotone.better):
             return self._run(engine, comparisons, self.likelihood, start, eval_gradient, watch)
-        likelihood = monotone.steep(self.likelihood)
-        all_duels = monotone.joined(comparisons)
+        likelihood = monotone.with_steep_virtual_duels(self.likelihood)
+        all_duels = monotone.append_virtual_duels(comparisons)
         start = pad_state(start, len(all_duels.rows))
         both = self._run(engine, all_duels, likelihood, start, eval_gradient, watch)
         last = np.arange(len(comparisons.positions), len(all_duels.positions))

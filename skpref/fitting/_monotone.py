@@ -55,15 +55,15 @@ class Monotone(NamedTuple):
     better: Array
     worse: Array
 
-    def joined(self, comparisons: Comparisons) -> Comparisons:
+    def append_virtual_duels(self, comparisons: Comparisons) -> Comparisons:
         """Return answers followed by the virtual duels."""
         return comparisons.with_duels(self.better, self.worse)
 
-    def steep(self, likelihood: Likelihood) -> Likelihood:
+    def with_steep_virtual_duels(self, likelihood: Likelihood) -> Likelihood:
         """Return the likelihood of `joined` answers: virtual duels are those of a careful judge."""
         return JudgeReliability(likelihood, np.array([1.0, _STEEPNESS]))
 
-    def extended(self, posterior: Posterior, likelihood: Likelihood) -> Self:
+    def add_virtual_duels(self, posterior: Posterior, likelihood: Likelihood) -> Self:
         """Add virtual duels where the posterior is likely to fall; return itself if nowhere.
 
         Each that is chosen moves the others by its tilted moments, so that no two say the same.
@@ -71,7 +71,7 @@ class Monotone(NamedTuple):
         better, worse, _ = self._draw_pairs(len(self.better))
         mean, covariance = posterior.margin(better, worse)[0], posterior.margin_cov(better, worse)
         answer = Answers(np.array([DUEL], dtype=np.int8), np.zeros(1, dtype=np.int8), np.array([1]))
-        steep, chosen = self.steep(likelihood), list[int]()
+        steep, chosen = self.with_steep_virtual_duels(likelihood), list[int]()
         while len(chosen) < min(_N_AT_ONCE, _MOST - len(self.better)):
             variance = floor_variance(np.diagonal(covariance), 0.0)
             deviation = np.sqrt(np.where(variance > 0.0, variance, 1.0))
@@ -89,7 +89,7 @@ class Monotone(NamedTuple):
             worse=np.concatenate([self.worse, worse[chosen]]),
         )
 
-    def violations(self, posterior: Posterior) -> dict[str | int, float]:
+    def violation_shares(self, posterior: Posterior) -> dict[str | int, float]:
         """Return, by column, the share of fresh pairs whose mean utilities are the wrong way."""
         better, worse, column = self._draw_pairs(_MOST + 1)
         falls = posterior.margin(better, worse)[0] < 0.0

@@ -164,5 +164,5 @@ def with_supported_effects(
 
 def _log_evidence(comparisons, model):
     """Return the log evidence of a model at its hyperparameters, to the search's tolerance."""
-    engine = model.evidence_engine.relaxed()
+    engine = model.evidence_engine.relax_tolerance()
     return model.evaluate(comparisons, engine=engine).approximation.sites.log_evidence

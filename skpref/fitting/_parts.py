@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from skpref.data import Comparisons, distinct_rows
 
 
-def earlier_positions(before: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.intp]:
+def earlier_positions(earlier: Comparisons, now: Comparisons, *, single: bool) -> NDArray[np.intp]:
     """Return the position that each row of comparisons had among earlier ones, −1 if it had none.
 
     Parameters
     ----------
-    before, now : Comparisons
+    earlier, now : Comparisons
     single : bool
         Match single answers instead of distinct ones. Of equal rows the k-th is matched with the
         k-th.
@@ -24,11 +24,11 @@ def earlier_positions(before: Comparisons, now: Comparisons, *, single: bool) ->
     ndarray of shape (n_now,)
         −1 for what is new.
     """
-    both = before, now
+    both = earlier, now
     picked = [each.singles().row if single else np.arange(len(each.rows)) for each in both]
-    if before.items.shape[1] != now.items.shape[1]:
+    if earlier.items.shape[1] != now.items.shape[1]:
         return np.full(len(picked[1]), -1)
-    with_judges = before.judge is not None and now.judge is not None
+    with_judges = earlier.judge is not None and now.judge is not None
     descriptions = []
     for each in both:
         rows = each.rows
@@ -37,7 +37,7 @@ def earlier_positions(before: Comparisons, now: Comparisons, *, single: bool) ->
         beside = np.column_stack([rows.kind, rows.lead * each.ordered, offset, judge])
         descriptions.append(np.hstack([each.items[rows.first], each.items[rows.second], beside]))
     _, code = distinct_rows(np.concatenate(descriptions))
-    n_before, n = len(before.rows), int(code.max()) + 1
+    n_before, n = len(earlier.rows), int(code.max()) + 1
     codes = code[:n_before][picked[0]], code[n_before:][picked[1]]
     keys = [_occurrence_numbers(each) * n + each for each in codes]
     order = np.argsort(keys[0])

@@ -14,7 +14,7 @@ from skpref.data import (
     check_outcomes,
     check_ranks,
     first_item_places,
-    gathered,
+    gather_features,
 )
 from skpref.fitting._judges import JudgeAverage
 from skpref.gp import mixed_choice_proba, mixture_proba, posterior_parts
@@ -70,9 +70,9 @@ class Prediction:
                     "return_cov is for items and duels; for the covariance of the items of a set "
                     "pass these as items."
                 )
-            mean = self._add_offset(gathered(posterior.mean(query), query.pairs))
+            mean = self._add_offset(gather_features(posterior.mean(query), query.pairs))
             if return_std:
-                return mean, gathered(np.sqrt(posterior.var(query)), query.pairs)
+                return mean, gather_features(np.sqrt(posterior.var(query)), query.pairs)
             return mean
         mean, variance = posterior.margin(*query.sides)
         mean = self._add_offset(mean)
@@ -121,7 +121,7 @@ class Prediction:
         utility[np.arange(len(utility)), first_item_places(query.pairs)] += shift
         return utility
 
-    def called_right(self, y: ArrayLike | None) -> Array:
+    def share_correct(self, y: ArrayLike | None) -> Array:
         """Return the share of each answer that is called right, (n,)."""
         margins = self.judged_means()
         if self.query.size != 2:

@@ -104,7 +104,7 @@ class Report:
         self._searches, self._seconds = 0, 0.0
         self.began = self._last = perf_counter()
 
-    def evaluated(self, step: Step) -> None:
+    def report_evaluation(self, step: Step) -> None:
         """Report an evaluation of the search; raise StopSearch where a callback wants to stop."""
         if step.number == 1:  # one search follows another, with judges or from several starts
             self._searches, self._seconds, self._best = self._searches + 1, 0.0, -float("inf")
@@ -124,7 +124,7 @@ class Report:
         if self._report_task("evaluation", line):
             raise StopSearch
 
-    def passed(self, step: Pass) -> bool:
+    def report_pass(self, step: Pass) -> bool:
         """Report a pass of the engine over the answers; tell whether a callback wants to stop."""
 
         def line(_):

@@ -82,9 +82,9 @@ class Ratios:
         bounds[self.powers != 0.0] = -np.inf, np.inf
         return bounds
 
-    def _log_deviation(self, at):
+    def _log_deviation(self, coordinates):
         """Return log σ."""
-        return at[self.noise] / self.noise_power
+        return coordinates[self.noise] / self.noise_power
 
     def forward(self, theta: Array) -> Array:
         """Return the coordinates of hyperparameters."""
@@ -95,28 +95,34 @@ class Ratios:
         ratios = np.where(self.linear, ratios, theta - self.powers * log_deviation)
         return np.where(self.powers == 0.0, theta, ratios)
 
-    def _theta_without_bounds(self, at):
+    def _theta_without_bounds(self, coordinates):
         """Return the hyperparameters of coordinates, whatever their bounds."""
-        log_deviation = self._log_deviation(at)
-        theta = np.where(self.linear, at * np.exp(log_deviation), at + self.powers * log_deviation)
-        return np.where(self.powers == 0.0, at, theta)
+        log_deviation = self._log_deviation(coordinates)
+        theta = np.where(
+            self.linear,
+            coordinates * np.exp(log_deviation),
+            coordinates + self.powers * log_deviation,
+        )
+        return np.where(self.powers == 0.0, coordinates, theta)
 
-    def back(self, at: Array) -> Array:
+    def back(self, coordinates: Array) -> Array:
         """Return the hyperparameters of coordinates, kept within their bounds."""
-        theta = at if self.noise is None else self._theta_without_bounds(at)
+        theta = coordinates if self.noise is None else self._theta_without_bounds(coordinates)
         return np.clip(theta, self.limits[:, 0], self.limits[:, 1])
 
-    def pull_back(self, at: Array, gradient: Array) -> Array:
+    def pull_back(self, coordinates: Array, gradient: Array) -> Array:
         """Return the gradient in the coordinates, of that in the hyperparameters there."""
         if self.noise is None:
             return gradient
-        theta = self._theta_without_bounds(at)
+        theta = self._theta_without_bounds(coordinates)
         moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
         slopes = np.where(moves | (self.powers == 0.0), gradient, 0.0)
         along = np.where(self.linear, theta, 1.0) * self.powers / self.noise_power
         slope = slopes[self.noise] + along @ slopes
         slopes = np.where(
-            self.linear & (self.powers != 0.0), slopes * np.exp(self._log_deviation(at)), slopes
+            self.linear & (self.powers != 0.0),
+            slopes * np.exp(self._log_deviation(coordinates)),
+            slopes,
         )
         slopes[self.noise] = slope
         return slopes

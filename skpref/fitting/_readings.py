@@ -81,7 +81,7 @@ class Reading(NamedTuple):
         """Return bytes that differ between readings."""
         return _encode_kinds(self.kinds, self.likely_kinds)
 
-    def turned(self, judges: NDArray[np.intp]) -> Kinds:
+    def turn_judges(self, judges: NDArray[np.intp]) -> Kinds:
         """Return the kinds where some judges are turned round."""
         kinds = self.kinds.copy()
         kinds[judges] = kinds[judges][:, _turn_kind([0, 1, 2])]
@@ -215,7 +215,7 @@ def _propose_changes(near, judges, log_shares):
             add(kinds, judges[:0], gains[kind])
     for turned, gain in near.turns(log_shares):
         if np.isin(turned, judges).all() or len(turned) > len(near.judges):
-            add(near.turned(turned), turned, gain)
+            add(near.turn_judges(turned), turned, gain)
     return changes
 
 

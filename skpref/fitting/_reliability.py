@@ -148,7 +148,7 @@ class GridLikelihood:
     log_likelihood: Array
 
     @classmethod
-    def of(
+    def from_log_likelihood(
         cls,
         log_likelihood: Callable[[Array], Array],
         mean: float,
@@ -271,7 +271,7 @@ class Law(NamedTuple):
     random: float
 
     @classmethod
-    def between(
+    def make_prior(
         cls, bounds: tuple[float, float], variance: float, adversarial: float, random: float
     ) -> Self:
         """Make the law before any answer: variances log-normal about their median, in bounds."""
@@ -290,7 +290,7 @@ class Law(NamedTuple):
         """Return the geometric mean of the variances."""
         return float(np.exp(self.weights @ np.log(self.variances)))
 
-    def relevant(self) -> Self:
+    def drop_negligible_variances(self) -> Self:
         """Return the law without variances of negligible probability."""
         some = self.weights > _LEAST
         weights = self.weights[some] / self.weights[some].sum()
@@ -300,7 +300,7 @@ class Law(NamedTuple):
         """Return the distribution of reliability of a judge without answers."""
         x = np.linspace(-_REACH, _REACH, _POINTS)
         mass = np.exp(-0.5 * x**2) / np.exp(-0.5 * x**2).sum()
-        few = self.relevant()
+        few = self.drop_negligible_variances()
         deviation = np.sqrt(few.variances)[:, None]
         size = self.median * np.exp(deviation * x)
         width = (size * deviation * (x[1] - x[0])).ravel()
@@ -328,7 +328,7 @@ class ReliabilityLikelihood(NamedTuple):
     random: Array
 
     @classmethod
-    def of(
+    def from_log_likelihood(
         cls,
         log_likelihood: Callable[[Array], Array],
         law: Law,
@@ -350,7 +350,9 @@ class ReliabilityLikelihood(NamedTuple):
         prior = np.log(law.median), law.variances[law.weights > _LEAST].max(), n_judges
 
         def on_grid(sign: float, near: GridLikelihood | None) -> GridLikelihood:
-            return GridLikelihood.of(lambda x: log_likelihood(sign * np.exp(x)), *prior, near)
+            return GridLikelihood.from_log_likelihood(
+                lambda x: log_likelihood(sign * np.exp(x)), *prior, near
+            )
 
         sides = on_grid(1.0, before[0]), on_grid(-1.0, before[1])
         return cls(sides, log_likelihood(np.zeros((n_judges, 1)))[:, 0])
@@ -396,7 +398,7 @@ class ReliabilityLikelihood(NamedTuple):
         masses = self._log_evidence_by_kind(law) + _log(law.shares) + _log(law.weights)[:, None]
         return np.asarray(_log_sum(masses, axis=1))
 
-    def log_sizes(self, law: Law, kinds: NDArray[np.intp]) -> tuple[Array, Array]:
+    def log_magnitude_moments(self, law: Law, kinds: NDArray[np.intp]) -> tuple[Array, Array]:
         """Return mean and deviation of the log of each judge's absolute reliability.
 
         Parameters
@@ -420,7 +422,7 @@ class ReliabilityLikelihood(NamedTuple):
 
     def log_prior_of_sizes(
         self,
-        log_sizes: Array,
+        log_magnitude_moments: Array,
         judges: NDArray[np.intp],
         law: Law,
         weights: Array,
@@ -432,7 +434,7 @@ class ReliabilityLikelihood(NamedTuple):
 
         Parameters
         ----------
-        log_sizes : ndarray of shape (n_points, n)
+        log_magnitude_moments : ndarray of shape (n_points, n)
             Log of reliability without its sign.
         judges : ndarray of int of shape (n,)
             Each of one kind, reliable or adversarial.
@@ -449,7 +451,10 @@ class ReliabilityLikelihood(NamedTuple):
         by_variance = _log_evidence(
             self._log_evidence_by_kind(law)[others], shares[others][:, None]
         ).sum(axis=0)
-        squares = np.sum((log_sizes - np.log(law.median)) ** 2, axis=1)[:, None] / law.variances
+        squares = (
+            np.sum((log_magnitude_moments - np.log(law.median)) ** 2, axis=1)[:, None]
+            / law.variances
+        )
         normal = -0.5 * (squares + len(judges) * np.log(2.0 * np.pi * law.variances))
         of_kinds = _log(shares[judges].sum(axis=1)).sum()
         return np.asarray(_log_sum(normal + by_variance + _log(weights), axis=1) + of_kinds)
@@ -511,7 +516,7 @@ class ReliabilityLikelihood(NamedTuple):
         median = law.median * np.exp(at + np.clip(off, -_ASIDE, _ASIDE))
         return float(median), float(_ASIDE**2 / max(bend, _ASIDE**2))
 
-    def learned(self, law: Law, expected: Law) -> Law:
+    def learn_law(self, law: Law, expected: Law) -> Law:
         """Learn the law's shares and the distribution of its variance, by EM; return the law."""
         kinds = self._log_evidence_by_kind(law)
         for _ in range(_EM):
@@ -609,7 +614,7 @@ class Cavities(NamedTuple):
     beside: _Beside | None = None
 
     @classmethod
-    def of(
+    def from_evaluation(
         cls,
         evaluation: Evaluation,
         at: Sequence[Comparisons] | None = None,
@@ -630,8 +635,8 @@ class Cavities(NamedTuple):
             That of the evaluation; needed with ``at``.
         """
         problem, approximation = evaluation.problem, evaluation.approximation
-        margins, n = problem.prior.under(approximation.conditioned), len(problem.rows)
-        mean, variance = problem.oriented(margins.mean), margins.variance[problem.index]
+        margins, n = problem.prior.margin_moments(approximation.conditioned), len(problem.rows)
+        mean, variance = problem.orient_margins(margins.mean), margins.variance[problem.index]
         rest = margins.rest[problem.index]  # FITC residual variance of margins
         state, start = approximation.state, None  # of expectation propagation: of every row
         precision = approximation.sites.precision
@@ -683,7 +688,7 @@ class Cavities(NamedTuple):
         power = None if self.power is None else self.power[rows]
         cavities = self.mean[rows], self.variance[rows], self.copies[rows]
         sites = self.site_precision[rows], self.site_shift[rows]
-        beside = _taken(self.beside, rows)
+        beside = _take_rows(self.beside, rows)
         return Cavities(*cavities, self.answers.take(rows), power, *sites, beside)
 
     def _sums(self, base, reliability):
@@ -696,7 +701,7 @@ class Cavities(NamedTuple):
             judges = whose[rows][begins]
             answers = self.answers.take(np.arange(rows.start, rows.start + len(mean)))
             power = None if self.power is None else self.power[rows]
-            beside = _taken(self.beside, rows)
+            beside = _take_rows(self.beside, rows)
             scale = reliability[judges].T
             if np.all(scale):
                 sums = base.log_normaliser_sums(
@@ -719,7 +724,7 @@ class Cavities(NamedTuple):
         return total
 
 
-def _taken(beside: _Beside | None, rows: Any) -> _Beside | None:
+def _take_rows(beside: _Beside | None, rows: Any) -> _Beside | None:
     """Return the moments of judges' own margins in some rows, None where there are none."""
     if beside is None:
         return None

@@ -165,7 +165,7 @@ class Objective:
         monitor: Monitor | None = None,
     ):
         self._model, self._comparisons, self._monitor = model, comparisons, monitor
-        self._engine = model.evidence_engine.relaxed()
+        self._engine = model.evidence_engine.relax_tolerance()
         self._state, self._number = start, 0
         self._evaluations: dict[bytes, tuple[float, Array | None]] = {}
         self.best: Best | None = None
@@ -419,7 +419,7 @@ def _choose_start(model, comparisons, search, begin):
     by_moments = part.rows.joint or model.monotone is not None
     by_moments |= not model.likelihood.log_concave
     quick = replace(model, engine=EP() if by_moments else Laplace(tol=1e-2), prepared=None)
-    starts = design(model, part.items, search)
+    starts = starting_points(model, part.items, search)
     ends = []
     for theta in [begin, *starts]:
         objective = Objective(quick, part)
@@ -463,7 +463,7 @@ def _design_part(comparisons, kernel, size):
     return random_part(comparisons, size, among_few=who)
 
 
-def design(model: Model, items: Array, search: Search) -> list[Array]:
+def starting_points(model: Model, items: Array, search: Search) -> list[Array]:
     """Return hyperparameters from which a search may start, beside the model's own.
 
     Lengthscales are shares of their prior medians, each term of the kernel in turn has nearly all

@@ -16,7 +16,7 @@ from skpref.fitting._biases import (
     bias_priors,
     find_columns_within_ids,
     judged_rows,
-    shared_slopes,
+    shared_slopes_kernel,
     split_controls,
     with_biases,
 )
@@ -43,7 +43,7 @@ from skpref.gp import (
     DRIFTS,
     TimeSpread,
     default_kernel,
-    drifting,
+    drifting_kernel,
     group_effects,
     mean_variance,
     order_effect_kernel,
@@ -58,8 +58,8 @@ from skpref.kernels import (
     check_hyperparameters,
     has_kernel,
     intransitive_parts,
-    measures,
     parts_by_column,
+    reads_numbers,
     seen_columns,
     terms_of_sum,
     with_centred_linear_terms,
@@ -122,7 +122,7 @@ def check_settings(estimator) -> Settings:
     check_lengthscale_prior(estimator.lengthscale_prior)
     search = None
     if optimizer is None:
-        likelihood = likelihood.held()
+        likelihood = likelihood.fix_hyperparameters()
     else:
         search = Search(
             optimizer, restarts, estimator.n_jobs, n_learning_answers=n_learning_answers
@@ -174,7 +174,7 @@ def likelihood_of(estimator) -> Likelihood:
     return probit(**{name: getattr(estimator, name) for name in ANSWER_DEFAULTS})
 
 
-def held(fitted: BaseEstimator) -> BaseEstimator:
+def fix_hyperparameters(fitted: BaseEstimator) -> BaseEstimator:
     """Return an unfitted estimator with the hyperparameters of a fitted one, held fixed.
 
     Parameters
@@ -259,7 +259,7 @@ def _refuse_missing_columns(kernel: Kernel, n_features: int, n_columns: int) -> 
 
 def make_model(estimator, settings: Settings, training: Training) -> Model:
     """Make the model that an estimator's parameters stand for, given its answers."""
-    design = _ModelDesign.of(estimator, settings, training)
+    design = _ModelDesign.from_estimator(estimator, settings, training)
     likelihood = design.likelihood
     engine = design.chosen_engine() if settings.engine is None else settings.engine
     teacher = engine.evidence_engine(search=True) or EP()
@@ -348,13 +348,19 @@ class _ModelDesign(NamedTuple):
     monotone: Monotone | None
 
     @classmethod
-    def of(cls, estimator: Any, settings: Settings, training: Training) -> "_ModelDesign":
+    def from_estimator(
+        cls, estimator: Any, settings: Settings, training: Training
+    ) -> "_ModelDesign":
         """Take apart what an estimator's parameters and its answers say; refuse what differs."""
         comparisons, reader = training.comparisons, training.reader
         kernel, column = estimator.kernel, comparisons.group_column
         is_plain = reader.time is None and column is None
         static = comparisons if is_plain else comparisons.with_first_columns(reader.n_features)
-        times = None if reader.time is None else _Times.of(estimator, reader, comparisons, static)
+        times = (
+            None
+            if reader.time is None
+            else _Times.from_estimator(estimator, reader, comparisons, static)
+        )
         names_groups = kernel is not None and column is not None and _names_column(kernel, column)
         groups = None if names_groups else column  # those whose effects come by themselves
         _check_intransitive_kernel(kernel, settings.engine, training)
@@ -404,7 +410,7 @@ class _ModelDesign(NamedTuple):
         likelihood, unit = self.settings.likelihood, self.value_unit
         if unit is None or self.estimator.likelihood is not None:
             return likelihood
-        return likelihood.in_unit(unit)
+        return likelihood.change_unit(unit)
 
     def utility_kernel(self, is_apart: bool) -> Kernel:
         """Return the kernel of the utility; ``is_apart`` where items have effects of their own."""
@@ -417,7 +423,7 @@ class _ModelDesign(NamedTuple):
             )
             kernel = self._with_unit(kernel, id_column)
         if self.times is not None:
-            return self.times.beside(kernel, id_column)
+            return self.times.add_drift(kernel, id_column)
         column = self.training.comparisons.group_column
         if column is not None and not self.names_groups and _sees_last_column(kernel, column):
             kernel = OnColumns(kernel, list(range(column)))
@@ -580,7 +586,7 @@ def _split_biases(
     columns, shared = find_columns_within_ids(items[:, : reader.n_features], reader.id_column), None
     controls = columns
     if user_kernel is None and columns:
-        shared = shared_slopes(items, columns)
+        shared = shared_slopes_kernel(items, columns)
     elif user_kernel is not None:
         utility, shared, controls = split_controls(user_kernel, columns)
         if utility is None:
@@ -625,7 +631,7 @@ class _Times(NamedTuple):
     starts: Sequence[float]
 
     @classmethod
-    def of(
+    def from_estimator(
         cls, estimator, reader: Reader, comparisons: Comparisons, static: Comparisons
     ) -> "_Times":
         """Read those of an estimator whose answers have times; ``static``: the answers without."""
@@ -649,12 +655,14 @@ class _Times(NamedTuple):
                     f"got seasons={seasons!r}; a list of times is allowed, such as [2021.5]."
                 )
             try:
-                starts = axis.relative(AnswerTimes.read(seasons, len(seasons), "seasons")).tolist()
+                starts = axis.to_relative(
+                    AnswerTimes.read(seasons, len(seasons), "seasons")
+                ).tolist()
             except (TypeError, ValueError) as error:
                 raise type(error)(
                     f"got seasons={seasons!r}; times such as those of time= are allowed. {error}"
                 ) from error
-        return cls(drift, column, TimeSpread.of(comparisons.items[:, column]), unit, starts)
+        return cls(drift, column, TimeSpread.from_times(comparisons.items[:, column]), unit, starts)
 
     def walk_of_order(
         self, estimator: Any, comparisons: Comparisons, kernel: Kernel | None
@@ -667,7 +675,7 @@ class _Times(NamedTuple):
         walk = estimator.order_drift
         return order_effect_kernel(walk, column, self.column, self.spread, self.unit)
 
-    def beside(self, kernel: Kernel, id_column: int | None) -> Kernel:
+    def add_drift(self, kernel: Kernel, id_column: int | None) -> Kernel:
         """Add the drift of the ids or, without these, of the items to a kernel of what stays."""
         if self.drift is None:
             return kernel
@@ -679,14 +687,16 @@ class _Times(NamedTuple):
             if _sees_last_column(stays, column):
                 stays = OnColumns(stays, list(range(column)))
             who = list(range(width))
-            inner = drifting(stays, self.drift, who, column, self.spread, self.unit, self.starts)
+            inner = drifting_kernel(
+                stays, self.drift, who, column, self.spread, self.unit, self.starts
+            )
             return Teams(inner, kernel.members, kernel.weights)
         every = list(range(self.column))
         who = every if id_column is None else [id_column]
         if _sees_last_column(kernel, self.column):
             kernel = OnColumns(kernel, every)
         of_times = self.column, self.spread, self.unit, self.starts
-        return drifting(kernel, self.drift, who, *of_times)
+        return drifting_kernel(kernel, self.drift, who, *of_times)
 
 
 def _check_teams(kernel):
@@ -741,7 +751,7 @@ def _warn_named_times(kernel, column):
 
 def _warn_measured_ids(kernel, id_column):
     """Warn of a kernel that takes the codes of ids for distances."""
-    if id_column is not None and measures(kernel, id_column):
+    if id_column is not None and reads_numbers(kernel, id_column):
         warn(
             f"The kernel {kernel} sees the ids of items, in column {id_column}, as if they were "
             "measured. Give it the other columns by OnColumns(kernel, columns), and the ids to "

@@ -26,8 +26,8 @@ from skpref.gp import (
     InducingPoints,
     ThroughTime,
     Weights,
-    carried,
     spanning_items,
+    transfer_weights,
     unexplained,
     unexplained_share,
 )
@@ -163,12 +163,12 @@ class Sample(NamedTuple):
         return len(self.answers.positions) == self.seen
 
     @classmethod
-    def of(cls, comparisons: Comparisons, size: int) -> Self:
+    def from_comparisons(cls, comparisons: Comparisons, size: int) -> Self:
         """Draw a sample of at most this size."""
         n = len(comparisons.positions)
         return cls(_draw_answers(comparisons, min(n, size), n), n)
 
-    def further(self, comparisons: Comparisons, size: int) -> Self:
+    def add_answers(self, comparisons: Comparisons, size: int) -> Self:
         """Draw a sample of the answers so far and of these."""
         n_new = len(comparisons.positions)
         n_answers = self.seen + n_new
@@ -179,7 +179,7 @@ class Sample(NamedTuple):
             _draw_answers(self.answers, n_old, n_answers),
             _draw_answers(comparisons, n - n_old, n_answers),
         )
-        return type(self)(old.joined(new), n_answers)
+        return type(self)(old.concatenate(new), n_answers)
 
 
 class Stream(NamedTuple):
@@ -204,7 +204,7 @@ class Stream(NamedTuple):
 
 def new_stream(fitted: Fitted, n_learning_answers: int | str | None) -> Stream:
     """Make the stream that goes on from a fit."""
-    sample = Sample.of(fitted.comparisons, capacity(n_learning_answers))
+    sample = Sample.from_comparisons(fitted.comparisons, capacity(n_learning_answers))
     return Stream(_fitted_weights(fitted), _residual_share_limit(fitted), sample, sample.seen)
 
 
@@ -240,11 +240,11 @@ def fit_again(comparisons: Comparisons, model: Model, earlier: Comparisons) -> F
         If an answer is no duel, or on one item at two times.
     """
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
-    every = earlier.joined(comparisons)
+    every = earlier.concatenate(comparisons)
     return fit_posterior(every, with_affordable_prior(every, model))
 
 
-def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime) -> Later:
+def as_later_answers(comparisons: Comparisons, model: Model, earlier: ThroughTime) -> Later:
     """Return the posterior of items through time given later answers, one time after another.
 
     Parameters
@@ -253,7 +253,7 @@ def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime
         None earlier than another that one of its items was in.
     model : Model
         Its hyperparameters stay.
-    before : ThroughTime
+    earlier : ThroughTime
 
     Raises
     ------
@@ -265,15 +265,15 @@ def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime
             "Of items that are independent through time partial_fit takes duels; choices and "
             "rankings came. Break them into duels by from_rankings, or fit all answers at once."
         )
-    times = before.times_of(comparisons.items)
+    times = earlier.times_of(comparisons.items)
     if np.any(times[comparisons.positions] != times[comparisons.positions[:, :1]]):
         raise ValueError(
             "Of items that are independent through time partial_fit takes answers on two items at "
             "one time each; some are on items at two times. Fit all answers at once."
         )
-    _refuse_earlier(before, comparisons.items, times)
+    _refuse_earlier_times(earlier, comparisons.items, times)
     answered = times[comparisons.positions[:, 0]]
-    posterior, total = before.wider(comparisons.items), 0.0
+    posterior, total = earlier.extend_to_items(comparisons.items), 0.0
     engine = EP(items="independent")
     for time in np.unique(answered):
         part = comparisons.part(np.flatnonzero(answered == time))
@@ -290,9 +290,9 @@ def as_later_answers(comparisons: Comparisons, model: Model, before: ThroughTime
     return Later(posterior, total)
 
 
-def _refuse_earlier(before, items, times):
+def _refuse_earlier_times(earlier, items, times):
     """Raise ValueError if some of the items are known at a later time than they have here."""
-    latest = before.last_times(items)
+    latest = earlier.last_times(items)
     early = np.flatnonzero(times < latest)
     if len(early):
         raise ValueError(
@@ -312,7 +312,7 @@ class Piece(NamedTuple):
 def fit_further(
     comparisons: Comparisons,
     model: Model,
-    before: Stream,
+    earlier: Stream,
     n_learning_answers: int | str | None,
     fit: Callable[[Comparisons, NDArray[np.float64] | None], Fitted] | None,
     *,
@@ -329,7 +329,7 @@ def fit_further(
         The new answers alone.
     model : Model
         Of the stream so far: its engine knows the inducing points.
-    before : Stream
+    earlier : Stream
     n_learning_answers : int, "auto" or None
         The estimator's, which says how many answers are kept.
     fit : callable or None
@@ -339,32 +339,32 @@ def fit_further(
         Whether inducing points may be chosen again and further ones be added; False where they are
         the user's own.
     """
-    sample = before.sample.further(comparisons, capacity(n_learning_answers))
-    if fit is not None and sample.seen >= 2 * before.renewed:
+    sample = earlier.sample.add_answers(comparisons, capacity(n_learning_answers))
+    if fit is not None and sample.seen >= 2 * earlier.renewed:
         if sample.complete:
             fresh = fit(sample.answers, None)
             stream = Stream(
                 _fitted_weights(fresh), _residual_share_limit(fresh), sample, sample.seen
             )
             return Piece(fresh, stream)
-        points = _choose_points(sample.answers, model, before.unseen) if movable else None
+        points = _choose_points(sample.answers, model, earlier.unseen) if movable else None
         fresh = fit(sample.answers, points)
         ends = [(each.kernel, _inducing_rule(each).points) for each in (model, fresh.model)]
-        weights, model = carried(before.weights, *ends), fresh.model
-        before = Stream(weights, _residual_share_limit(fresh), sample, sample.seen)
+        weights, model = transfer_weights(earlier.weights, *ends), fresh.model
+        earlier = Stream(weights, _residual_share_limit(fresh), sample, sample.seen)
     check_answers(model.engine, comparisons, model.likelihood, model.kernel)
     with blas_threads(model.engine.matrix_size(comparisons)):
         if movable:
-            model = at_points(model, grow_inducing_points(comparisons.items, model, before.unseen))
+            model = at_points(model, grow_inducing_points(comparisons.items, model, earlier.unseen))
         prior = _inducing_rule(model).prior(model.kernel, comparisons, model.likelihood)
         problem = Problem(prior, comparisons, model.likelihood)
         result = model.engine.run_after(
-            problem, before.weights.wider(len(_inducing_rule(model).points))
+            problem, earlier.weights.append_points(len(_inducing_rule(model).points))
         )
     if not result.converged:
         warn_not_converged(result, model.engine, model.engine)
     fitted = Fitted(comparisons, model, Evaluation(problem, result, None), result)
-    return Piece(fitted, before._replace(weights=_fitted_weights(fitted), sample=sample))
+    return Piece(fitted, earlier._replace(weights=_fitted_weights(fitted), sample=sample))
 
 
 def _draw_answers(comparisons, size, n_answers):

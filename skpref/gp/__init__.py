@@ -17,11 +17,11 @@ from skpref.gp._dense import DenseItems, DenseMargins
 from skpref.gp._drift import (
     DRIFTS,
     TimeSpread,
-    at_present,
-    drifting,
-    forgetting,
+    drifting_kernel,
+    forgetting_kernel,
     mean_variance,
     order_effect_kernel,
+    present_posterior,
 )
 from skpref.gp._finite_rank import FiniteRank, carry_groups, spanning_items
 from skpref.gp._group_effects import (
@@ -37,9 +37,9 @@ from skpref.gp._inducing import (
     Moments,
     Pull,
     Weights,
-    carried,
     moments,
     place,
+    transfer_weights,
     unexplained,
     unexplained_share,
     whitening,
@@ -123,7 +123,6 @@ __all__ = [
     "TimeSpread",
     "UtilitiesGivenValues",
     "Weights",
-    "at_present",
     "averaged_with_moment_match",
     "carried",
     "carry_groups",
@@ -151,6 +150,7 @@ __all__ = [
     "pair_moments",
     "place",
     "posterior_parts",
+    "present_posterior",
     "spanning_items",
     "unexplained",
     "unexplained_share",

@@ -102,7 +102,7 @@ class ByVector(Prior):
     def _blocks(precision):
         return precision.blocks if isinstance(precision, SitePrecision) else ()
 
-    def shifted(
+    def condition_on_shift(
         self, marginals: Marginals, precision: Array | SitePrecision, shift: Array
     ) -> Marginals:
         """`condition` on sites of the same, finite precision: without a factorisation."""

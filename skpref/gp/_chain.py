@@ -129,7 +129,7 @@ class IndependentItems(Prior):
             self.chains = Chains(self.nodes, drifts.drift)
             if drifts.static is not None:
                 rows, shares = drifts.members(comparisons.items)
-                self.static = StaticFeatures.of(drifts.static, rows[shares != 0.0])
+                self.static = StaticFeatures.from_items(drifts.static, rows[shares != 0.0])
                 self._Z, self._own = self._features(self.static), self.static.variance
             self._last = comparisons.kept.get(("messages", _layout_key(drifts)))
         else:
@@ -139,22 +139,22 @@ class IndependentItems(Prior):
         self.variance = np.sum(self._squared * self.chains.variance[self._node], axis=0)
         self.variance += np.sum(self._scaled**2, axis=1)
 
-    def _start_from_earlier(self, before: ThroughTime) -> None:
+    def _start_from_earlier(self, earlier: ThroughTime) -> None:
         """Take the prior of items and features from the posterior of earlier times."""
         first, drift = self.nodes.first, self.drifts.drift
-        self.earlier_chain = find_places(before.chains.who, self.who)
+        self.earlier_chain = find_places(earlier.chains.who, self.who)
         chain = self.earlier_chain[self.nodes.chain[first]]
-        states = before.chains.states(chain, self.nodes.times[first])
+        states = earlier.chains.states(chain, self.nodes.times[first])
         self.chains = Chains(self.nodes, drift, np.moveaxis(states.covariance, 0, 2))
         self.mean = states.mean
         # Of one time alone, so that all nodes are the first of their chains.
         self._centre = self._sum_nodes(states.mean @ drift.seen)
-        if before.static is not None:
-            self.static = before.static
-            rows = self._features(before.static)
-            self._Z = rows @ before.static_root.T
-            self._own = np.ones(len(before.static_root))
-            self._centre += rows @ before.static_mean
+        if earlier.static is not None:
+            self.static = earlier.static
+            rows = self._features(earlier.static)
+            self._Z = rows @ earlier.static_root.T
+            self._own = np.ones(len(earlier.static_root))
+            self._centre += rows @ earlier.static_mean
 
     def _features(self, static: StaticFeatures) -> Array:
         """Return the features of the margins, computed once."""
@@ -168,14 +168,14 @@ class IndependentItems(Prior):
         return features
 
     @classmethod
-    def of(
+    def from_comparisons(
         cls,
         kernel: Kernel,
         comparisons: Comparisons,
         likelihood: Likelihood,
         gradient: bool = False,
     ) -> Self:
-        """See `Prior.of`."""
+        """See `Prior.from_comparisons`."""
         return cls(kernel, comparisons)
 
     @classmethod
@@ -228,8 +228,8 @@ class IndependentItems(Prior):
         variance = total / (1.0 + precision * total)
         return Marginals(mean, variance, shift - precision * mean, log_det, conditional)
 
-    def shifted(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
-        """See `Prior.shifted`: without new messages."""
+    def condition_on_shift(self, marginals: Marginals, precision: Array, shift: Array) -> Marginals:
+        """See `Prior.condition_on_shift`: without new messages."""
         mean = self._solve_means(marginals.root, shift)
         return marginals._replace(mean=mean, dual=shift - precision * mean)
 
@@ -266,9 +266,9 @@ class IndependentItems(Prior):
         log_det -= sum(float(np.sum(np.log1p(sent * side))) for sent, side in parts)
         return conditional, log_det
 
-    def _have_converged(self, before: _Messages, after: _Messages, share: float) -> bool:
+    def _have_converged(self, previous: _Messages, after: _Messages, share: float) -> bool:
         """Say whether messages have come to rest."""
-        pairs = zip(before, after, strict=True)
+        pairs = zip(previous, after, strict=True)
         return all(np.all(np.abs(b - a) <= share * np.abs(b)) for a, b in pairs)
 
     def _condition_on_messages(self, precision: Array, messages: _Messages) -> _Given:
@@ -364,7 +364,9 @@ class IndependentItems(Prior):
         """See `Prior.posterior`."""
         conditional, dual, nodes = marginals.root, marginals.dual, self.nodes
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain))])
-        course = Course.of(self.chains, conditional.chains, self._pull_to_nodes(dual), begin)
+        course = Course.from_sites(
+            self.chains, conditional.chains, self._pull_to_nodes(dual), begin
+        )
         return ThroughTime(
             self.kernel,
             likelihood,
@@ -382,7 +384,7 @@ class IndependentItems(Prior):
         """Compute what earlier answers add to the log-probability of these."""
         return 0.5 * float(marginals.dual @ self._centre)
 
-    def with_later_answers(self, before: ThroughTime, marginals: Any) -> ThroughTime:
+    def with_later_answers(self, earlier: ThroughTime, marginals: Any) -> ThroughTime:
         """Return the posterior before with these answers, which were given at one later time."""
         conditional, dual = marginals.root, marginals.dual
         weights = self._pull_to_nodes(dual)
@@ -397,11 +399,11 @@ class IndependentItems(Prior):
             chains.precision,
             weights + chains.precision * (state @ h),
         )
-        mean, root = before.static_mean, before.static_root
-        if before.static is not None:
+        mean, root = earlier.static_mean, earlier.static_root
+        if earlier.static is not None:
             mean = mean + root.T @ (dual @ self._Z)
             root = conditional.inverse @ root
-        return before.with_news(news, mean, root)
+        return earlier.with_news(news, mean, root)
 
 
 def _drifts_in(kernel: Kernel, comparisons: Comparisons) -> Drifts | None:

@@ -103,11 +103,13 @@ def group_effects(
     who = list(range(n_features)) if id_column is None else [id_column]
     low, high = PART_BOUNDS
     bounds = unit * low, unit * high
-    beside = [n_features]
-    kernel = ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + beside)
+    effect_columns = [n_features]
+    kernel = ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + effect_columns)
     for column in range(n_features + 1, n_features + n_group_columns):
-        beside = [*beside, column]
-        kernel += ConstantKernel(unit * _EFFECT, bounds) * OnColumns(Identity(), who + beside)
+        effect_columns = [*effect_columns, column]
+        kernel += ConstantKernel(unit * _EFFECT, bounds) * OnColumns(
+            Identity(), who + effect_columns
+        )
     return kernel
 
 

@@ -104,14 +104,14 @@ class Dense(Prior):
         self.incidence = csr_array((signs, (ends, column)), shape=shape)  # Aᵀ
 
     @classmethod
-    def of(
+    def from_comparisons(
         cls,
         kernel: Kernel,
         comparisons: Comparisons,
         likelihood: Likelihood,
         gradient: bool = False,
     ) -> Self:
-        """See `Prior.of`."""
+        """See `Prior.from_comparisons`."""
         items, margins, contract = comparisons.items, comparisons.rows.margins, None
         if gradient and len(kernel.theta):
             K, contract = kernel_with_gradient(kernel, items)
@@ -346,7 +346,7 @@ class DenseMargins(Dense):
             joint.append(spread)
         return floor_variance(variance, 0.0), tuple(joint)
 
-    def shifted(self, marginals, precision, shift):
+    def condition_on_shift(self, marginals, precision, shift):
         """Condition on sites of the same, finite precision: without a factorisation."""
         if isinstance(precision, SitePrecision):
             return self.condition(precision, shift)

@@ -45,7 +45,7 @@ class TimeSpread(NamedTuple):
     gap: float
 
     @classmethod
-    def of(cls, times: NDArray[np.float64]) -> Self:
+    def from_times(cls, times: NDArray[np.float64]) -> Self:
         """Measure the spread of times in any order, of which some may be equal."""
         distinct = np.unique(times)
         if len(distinct) < 2:
@@ -59,7 +59,7 @@ class TimeSpread(NamedTuple):
         return _LENGTH * self.span
 
 
-def drifting(
+def drifting_kernel(
     kernel: Kernel,
     drift: str | Kernel,
     who: Sequence[int],
@@ -91,7 +91,7 @@ def drifting(
     Examples
     --------
     >>> from skpref.kernels import Identity, OnColumns
-    >>> drifting(OnColumns(Identity(), [0]), "wiener", [0], 1, TimeSpread(100.0, 1.0))
+    >>> drifting_kernel(OnColumns(Identity(), [0]), "wiener", [0], 1, TimeSpread(100.0, 1.0))
     OnColumns(Identity(), columns=[0]) + OnColumns(Identity(), columns=[0]) * \
 OnColumns(Wiener(rate=0.001), columns=[1])
     """
@@ -147,7 +147,7 @@ def mean_variance(kernel: Kernel, items: Array) -> float:
     return variance if np.isfinite(variance) and variance > 0.0 else 1.0
 
 
-def forgetting(kernel: Kernel, n_columns: int, rate: float) -> Kernel:
+def forgetting_kernel(kernel: Kernel, n_columns: int, rate: float) -> Kernel:
     """The kernel of a utility that moves, of rows and the number of an answer as their last column.
 
     Utilities s answers apart have correlation (1 − rate)^(s/2) (Bogunovic, Scarlett and Cevher,
@@ -157,7 +157,7 @@ def forgetting(kernel: Kernel, n_columns: int, rate: float) -> Kernel:
     return OnColumns(kernel, list(range(n_columns))) * OnColumns(time, [n_columns])
 
 
-def at_present(posterior: Posterior, n_columns: int) -> Posterior:
+def present_posterior(posterior: Posterior, n_columns: int) -> Posterior:
     """The posterior of a utility that moves as it is at the next answer, on rows without a number.
 
     The covariance of the utility now with what was asked before is that of the rows times a

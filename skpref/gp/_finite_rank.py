@@ -92,12 +92,12 @@ def _member_rows(items: Array, teams: Teams | None) -> tuple[Array, Array]:
     return teams.member_rows(items)
 
 
-def carry_groups(before: Comparisons, now: Comparisons) -> None:
+def carry_groups(earlier: Comparisons, now: Comparisons) -> None:
     """Copy which rows share a group to the same answers about rows with other values.
 
     The rows may differ in columns alone by which nothing is grouped.
     """
-    for name, codes in before.kept.items():
+    for name, codes in earlier.kept.items():
         if name[0] == "groups":
             now.kept[name] = codes
 
@@ -372,7 +372,7 @@ class MarginFeatures:
         self._sparse = csr_array((entry.ravel(), place.ravel(), bounds), shape=(n, self._n_sparse))
 
     @classmethod
-    def of(
+    def from_comparisons(
         cls,
         comparisons: Comparisons,
         terms: tuple[Term, ...],
@@ -450,10 +450,10 @@ class MarginFeatures:
         """Return some rows of Z."""
         return np.hstack([self._sparse[margins].toarray(), self._dense.rows(margins)])
 
-    def rows_of_sets(self, at: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
-        """Yield rows of Z for the margins of each row of ``at``, (n, m, rank), block by block."""
-        for some in row_blocks(len(at), at.shape[1] * self.rank, BLOCK):
-            yield some, self.rows(at[some].ravel()).reshape(*at[some].shape, self.rank)
+    def rows_of_sets(self, places: NDArray[np.intp]) -> Iterator[tuple[slice, Array]]:
+        """Yield rows of Z for the margins of rows of ``places``, (n, m, rank), block by block."""
+        for some in row_blocks(len(places), places.shape[1] * self.rank, BLOCK):
+            yield some, self.rows(places[some].ravel()).reshape(*places[some].shape, self.rank)
 
 
 class _FeatureWeights:
@@ -507,7 +507,9 @@ class FiniteRank(ByVector):
         self.kernel, self.noise = kernel, noise
         self._finite, self._comparisons, self._margins = finite, comparisons, margins
         teams = kernel if type(kernel) is Teams else None
-        features = self._features = MarginFeatures.of(comparisons, finite.terms, margins, teams)
+        features = self._features = MarginFeatures.from_comparisons(
+            comparisons, finite.terms, margins, teams
+        )
         self._own = finite.variance[features.source]  # v
         self._scale = np.sqrt(self._own)
         self.n_margins, self.n_shared = features.n_margins, margins.n_shared
@@ -516,14 +518,14 @@ class FiniteRank(ByVector):
         self._largest = float(np.max(self.variance))
 
     @classmethod
-    def of(
+    def from_comparisons(
         cls,
         kernel: Kernel,
         comparisons: Comparisons,
         likelihood: Likelihood,
         gradient: bool = False,
     ) -> Self:
-        """See `Prior.of`; a ValueError if the kernel's features are not known to be few."""
+        """See `Prior.from_comparisons`; ValueError for a kernel without few known features."""
         finite, _ = _find_features(kernel, comparisons.items.shape[1])
         if finite is None:
             raise ValueError(
@@ -583,16 +585,16 @@ class FiniteRank(ByVector):
         return self._features.transposed_times(values)
 
     def margins_of(
-        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+        self, several: Sequence[Comparisons], conditioned: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """See `Prior.margins_of`; by the weights, where the others have the same features."""
-        mean = self._own * self.transposed_times(found.conditioned.dual)
-        covariance, moments = found.conditioned.root.covariance, []
+        mean = self._own * self.transposed_times(conditioned.conditioned.dual)
+        covariance, moments = conditioned.conditioned.root.covariance, []
         for each in several:
             margins = each.rows.margins
-            features = MarginFeatures.of(each, self._finite.terms, margins)
+            features = MarginFeatures.from_comparisons(each, self._finite.terms, margins)
             if not np.array_equal(features.source, self._features.source):
-                return super().margins_of(several, found, likelihood)
+                return super().margins_of(several, conditioned, likelihood)
             spread = floor_variance(features.quadratic_forms(covariance), 0.0)
             moments.append(MarginMoments(features.times(mean), spread, np.zeros(len(spread))))
         return moments
@@ -680,8 +682,8 @@ class FiniteRank(ByVector):
         while True:
             position, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
             chosen, size = some[position], len(position)
-            beside = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
-            residual = features.quadratic_forms(beside)
+            unexplained = self._scale[:, None] * (np.eye(rank) - Q @ Q.T) * self._scale
+            residual = features.quadratic_forms(unexplained)
             missed = np.flatnonzero(
                 residual > np.maximum(rank * UNIT * features.prior_variances(self._own), least**2)
             )

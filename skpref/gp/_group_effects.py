@@ -64,7 +64,7 @@ class GroupSites(Recorded):
     place: int
     n_places: int
 
-    def pair_columns(self, A: Array, B: Array, group: float) -> Array:
+    def group_columns_of_pairs(self, A: Array, B: Array, group: float) -> Array:
         """Return the columns of groups, (n, n_places), of pairs of rows in a known group.
 
         After that of the group they are those of the same two items in the fit, and −1 where the
@@ -160,9 +160,11 @@ class GroupedPosterior(Posterior):
             for some in row_blocks(len(which), 1, max(n_fitted, LEAST_BLOCK)):
                 rows = which[some]
                 n = len(rows)
-                beside = np.tile(self.sites.pair_columns(A[rows], B[rows], group), (2, 1))
+                columns = np.tile(
+                    self.sites.group_columns_of_pairs(A[rows], B[rows], group), (2, 1)
+                )
                 both, covariance = self._moments_in_group(
-                    np.concatenate([A[rows], B[rows]]), group, beside
+                    np.concatenate([A[rows], B[rows]]), group, columns
                 )
                 means[rows] = both[:n] - both[n:]
                 diagonal = np.diagonal(covariance)
@@ -180,20 +182,22 @@ class GroupedPosterior(Posterior):
         means = self.set_moments(query.rows, np.maximum(query.pairs, 0))[0].mean(axis=2)
         return np.where(query.pairs >= 0, means, np.nan)
 
-    def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+    def set_moments(self, items: Array, places: NDArray[np.intp]) -> tuple[Array, Array]:
         """Compute the moments of the utilities in answers about sets; see `Posterior`."""
-        groups, k = self._groups_of(len(at)), at.shape[1]
-        means, covariance = super().set_moments(items, at)
+        groups, k = self._groups_of(len(places)), places.shape[1]
+        means, covariance = super().set_moments(items, places)
         new = self._rows_with_groups(items)
         for i in range(k):
             for j in range(i + 1):
-                effects = kernel_values(self.effects, new[at[:, i]], new[at[:, j]], aligned=True)
+                effects = kernel_values(
+                    self.effects, new[places[:, i]], new[places[:, j]], aligned=True
+                )
                 covariance[:, i, j] += effects
                 covariance[:, j, i] = covariance[:, i, j]
         for place in np.flatnonzero(groups >= 0):
             columns = np.full((k, self.sites.n_places), float(NEW_GROUP))
             columns[:, 0] = groups[place]
-            moments = self._moments_in_group(items[at[place]], groups[place], columns)
+            moments = self._moments_in_group(items[places[place]], groups[place], columns)
             means[place], covariance[place] = moments
         return means, covariance
 
@@ -397,7 +401,7 @@ class GroupedPosterior(Posterior):
             columns[:, :, 1:] = np.repeat(-2.0 - numbers, 2)[:, None, None]
             if group >= 0:
                 first, second = (rows[side::2].reshape(-1, rows.shape[2]) for side in (0, 1))
-                fitted = self.sites.pair_columns(first, second, group)[:, 1:]
+                fitted = self.sites.group_columns_of_pairs(first, second, group)[:, 1:]
                 fitted = np.repeat(fitted.reshape(len(numbers), rows.shape[1], -1), 2, axis=0)
                 columns[:, :, 1:] = np.where(fitted < 0.0, columns[:, :, 1:], fitted)
         return columns.reshape(-1, n_places)

@@ -138,7 +138,7 @@ class GroupFeatures:
         self.rank = len(used)
 
     @classmethod
-    def of(
+    def from_comparisons(
         cls, comparisons: Comparisons, terms: tuple[Term, ...], margins: Margins, column: int
     ) -> "GroupFeatures":
         """Find them once for the margins of some answers, and return them."""
@@ -500,7 +500,9 @@ class Grouped(FiniteRank):
         self._shared_finite, self._shared_index = _shared_features(finite, column)
         super().__init__(kernel, self._shared_finite, comparisons, margins, noise)
         self._whole_finite = finite
-        groups = self._groups = GroupFeatures.of(comparisons, finite.terms, margins, column)
+        groups = self._groups = GroupFeatures.from_comparisons(
+            comparisons, finite.terms, margins, column
+        )
         self.shared_scale = self._scale
         self._group_own = finite.variance[groups.source]
         self.group_scale = np.sqrt(self._group_own)
@@ -519,8 +521,8 @@ class Grouped(FiniteRank):
             return no_cost
         shared, _ = _shared_features(finite, column)
         margins = comparisons.rows.margins
-        features = MarginFeatures.of(comparisons, shared.terms, margins)
-        groups = GroupFeatures.of(comparisons, finite.terms, margins, column)
+        features = MarginFeatures.from_comparisons(comparisons, shared.terms, margins)
+        groups = GroupFeatures.from_comparisons(comparisons, finite.terms, margins, column)
         within, held = groups.multiplications()
         n, rank = float(features.n_margins), float(features.rank)
         entries = float(groups.matrix.nnz)
@@ -590,10 +592,10 @@ class Grouped(FiniteRank):
         return shrink * (super()._margin_mean(vector, shrink * shift) + alone * shift)
 
     def margins_of(
-        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+        self, several: Sequence[Comparisons], conditioned: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """See `Prior.margins_of`; of the same answers, with other values of the features."""
-        vector, sites = found.conditioned.root, found.sites
+        vector, sites = conditioned.conditioned.root, conditioned.sites
         weights = vector.times(self.transposed_times(vector.shrink * sites.shift))
         rank, own = len(self.shared_scale), self._whole_finite.variance[self._groups.key_source]
         is_rest = np.ones(len(own), dtype=bool)
@@ -603,9 +605,9 @@ class Grouped(FiniteRank):
         moments = []
         for each in several:
             margins = each.rows.margins
-            features = MarginFeatures.of(each, self._finite.terms, margins)
+            features = MarginFeatures.from_comparisons(each, self._finite.terms, margins)
             if not np.array_equal(features.source, self._features.source):
-                return self._margins_by_group(several, found, likelihood)
+                return self._dense_margins(several, conditioned, likelihood)
             keyed, _ = keyed_features(each, self._whole_finite.terms, margins, self._column)
             own_entries = keyed[:, is_rest]
             # Of what belongs to a margin alone: its covariance with that of the fit, and variance.
@@ -644,11 +646,11 @@ class Grouped(FiniteRank):
             squares[margin] = own + np.einsum("gni,gni->gn", half, half)
         return squares[:-1]
 
-    def _margins_by_group(
+    def _dense_margins(
         self, several: Sequence[Comparisons], fit: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """Return moments of several sets of margins by the dense posterior of all effects."""
-        prior = DenseItems.of(self.kernel, self._comparisons, likelihood)
+        prior = DenseItems.from_comparisons(self.kernel, self._comparisons, likelihood)
         marginals = prior.condition(fit.sites.precision, fit.sites.shift)
         dense = fit._replace(conditioned=marginals)
         return prior.margins_of(several, dense, likelihood)
@@ -713,7 +715,7 @@ class Grouped(FiniteRank):
     def posterior(self, sites: Any, marginals: Any, likelihood: Likelihood) -> Posterior:
         """See `Prior.posterior`; without effects of groups where these are of the answers."""
         if self._comparisons.group_column is None:
-            whole = FiniteRank.of(self.kernel, self._comparisons, likelihood)
+            whole = FiniteRank.from_comparisons(self.kernel, self._comparisons, likelihood)
             marginals = whole.condition(sites.precision, sites.shift)
             return whole.posterior(sites, marginals, likelihood)
         shared, _ = parts_by_column(self.kernel, self._column, self._comparisons.items.shape[1])

@@ -88,7 +88,7 @@ class Weights(NamedTuple):
     gain: Array
     shift: Array
 
-    def towards(self, other: "Weights", share: float) -> "Weights":
+    def step_towards(self, other: "Weights", share: float) -> "Weights":
         """Step along the line to others; a natural-gradient step if they are a fixed point's."""
         if share == 1.0:
             return other
@@ -112,7 +112,7 @@ class Weights(NamedTuple):
         total = 0.5 * float(self.shift @ factor_moments.mean) - 0.5 * factor_moments.log_det
         return float(self.shift @ mean) - 0.5 * inner - total
 
-    def wider(self, m: int) -> "Weights":
+    def append_points(self, m: int) -> "Weights":
         """Return the weights with further points at the end, about which there is no answer yet."""
         more = m - len(self.shift)
         return Weights(np.pad(self.gain, (0, more)), np.pad(self.shift, (0, more)))
@@ -149,7 +149,7 @@ class Pull(NamedTuple):
     by_rest: Array
     at: Moments
 
-    def under(self, factor: float) -> "Pull":
+    def divide_prior_variance(self, factor: float) -> "Pull":
         """Return the slopes for margins whose prior variance is divided by a factor."""
         by_mean = np.sqrt(factor) * self.by_mean
         return Pull(by_mean, factor * self.by_variance, factor * self.by_rest, self.at)
@@ -220,7 +220,9 @@ def unexplained_share(kernel: Kernel, items: Array, Z: Array) -> Array:
     return 1.0 - np.einsum("ij,ij->i", phi, phi) / np.where(prior > 0.0, prior, 1.0)
 
 
-def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, Array]) -> Weights:
+def transfer_weights(
+    weights: Weights, earlier: tuple[Kernel, Array], later: tuple[Kernel, Array]
+) -> Weights:
     """Carry the answers' weights from some points to others, perhaps under another kernel.
 
     The factor on the old points' utilities, with these replaced by their means given those of the
@@ -230,10 +232,10 @@ def carried(weights: Weights, before: tuple[Kernel, Array], now: tuple[Kernel, A
     Parameters
     ----------
     weights : Weights
-    before, now : tuple
+    earlier, later : tuple
         Kernel and points.
     """
-    (kernel, Z), (kernel_now, Z_now) = before, now
+    (kernel, Z), (kernel_now, Z_now) = earlier, later
     before_whiten = _whiten_for_margins(kernel, Z, kernel_values(kernel, Z))[0]
     whiten = _whiten_for_margins(kernel_now, Z_now, kernel_values(kernel_now, Z_now))[0]
     turn = before_whiten @ kernel_values(kernel_now, Z, Z_now) @ whiten.T
@@ -286,7 +288,7 @@ class Inducing(Prior):
         self._by_margins = self.n_margins < self.n_items
 
     @classmethod
-    def of(
+    def from_comparisons(
         cls,
         kernel: Kernel,
         comparisons: Comparisons,
@@ -294,7 +296,7 @@ class Inducing(Prior):
         gradient: bool = False,
         Z: Array | None = None,
     ) -> Self:
-        """See `Prior.of`; by default with a point for every item."""
+        """See `Prior.from_comparisons`; by default with a point for every item."""
         items = comparisons.items
         prior = cls(kernel, items, comparisons.rows.margins, items if Z is None else Z)
         check_finite(kernel, prior.K)
@@ -386,7 +388,7 @@ class Inducing(Prior):
     def condition(self, precision: Array, shift: Array) -> Marginals:
         """See `Prior.condition`."""
         at = moments(self.weights_of_sites(precision, shift))
-        mean, variance, _ = self.under(at)
+        mean, variance, _ = self.margin_moments(at)
         return Marginals(mean, variance, shift - precision * mean, at.log_det, at)
 
     def pull_back(self, marginals: Marginals, precision: Array, push: Array | None = None) -> Array:
@@ -408,20 +410,22 @@ class Inducing(Prior):
             parts.append(self.contract(Pull(v, no, no, at)))
         return 0.5 * size * (parts[0] - parts[1])
 
-    def under(self, found: Moments) -> MarginMoments:
+    def margin_moments(self, moments_of_weights: Moments) -> MarginMoments:
         """Compute means and variances of the margins under q, see `Prior.under`."""
-        mean = self._features @ found.mean
+        mean = self._features @ moments_of_weights.mean
         if not self._by_margins:
             mean = mean[self.first] - mean[self.second]
-        return MarginMoments(mean, self._squares(self._features @ found.root.T), self._rest)
+        return MarginMoments(
+            mean, self._squares(self._features @ moments_of_weights.root.T), self._rest
+        )
 
     def margins_of(
-        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+        self, several: Sequence[Comparisons], conditioned: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """See `Prior.margins_of`; with what the points leave open of each margin."""
         return [
-            Inducing(self.kernel, each.items, each.rows.margins, self.Z, self).under(
-                found.conditioned
+            Inducing(self.kernel, each.items, each.rows.margins, self.Z, self).margin_moments(
+                conditioned.conditioned
             )
             for each in several
         ]
@@ -749,7 +753,7 @@ class InducingPoints(PriorRule):
         gradient: bool = False,
     ) -> Inducing:
         """See `PriorRule.prior`."""
-        return Inducing.of(kernel, comparisons, likelihood, gradient, self.points)
+        return Inducing.from_comparisons(kernel, comparisons, likelihood, gradient, self.points)
 
     def cost(self, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `PriorRule.cost`."""

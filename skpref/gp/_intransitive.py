@@ -17,7 +17,7 @@ from skpref._utils import (
     Array,
     RandomLike,
     floor_variance,
-    generator_of,
+    make_generator,
     positive_blocks,
     row_blocks,
     semidefinite_root,
@@ -135,7 +135,7 @@ class PairsOfNames(DenseItems):
     takes_pair_effects: ClassVar[bool] = True
 
     def __init__(self, K, margins, noise=None, kernel=None, items=None, contract=None):
-        self._effect_variance = w = _variance_of_names(kernel, items)
+        self._effect_variance = w = _pair_effect_variance(kernel, items)
         super().__init__(K - w / len(K) * np.eye(len(K)), margins, noise, kernel, items)
         self._contract, self.variance = contract, self.variance + w
 
@@ -143,7 +143,7 @@ class PairsOfNames(DenseItems):
     def cost(cls, kernel: Kernel | None, comparisons: Comparisons, likelihood: Likelihood) -> Cost:
         """See `Prior.cost`; infinite unless effects are of names, and no larger than utilities."""
         items, margins = comparisons.items, comparisons.rows.margins
-        n, variance = len(items), _variance_of_names(kernel, items)
+        n, variance = len(items), _pair_effect_variance(kernel, items)
         low, high = np.sort(np.stack([margins.first, margins.second]), axis=0)
         is_distinct = len(np.unique(low * n + high)) == len(low) and np.all(low < high)
         if not is_distinct or not np.isfinite(variance):
@@ -179,10 +179,10 @@ class PairsOfNames(DenseItems):
             log_det=own.log_det + float(np.sum(np.log(share))),
         )
 
-    def shifted(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
-        """See `Prior.shifted`."""
+    def condition_on_shift(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
+        """See `Prior.condition_on_shift`."""
         share, *sites = self._sites_through_effects(precision, shift)
-        own = super().shifted(marginals, *sites)
+        own = super().condition_on_shift(marginals, *sites)
         return own._replace(mean=self._with_effects(own.mean, share, shift))
 
     def centre(self, precision: Any, shift: Array) -> tuple[Array, Array]:
@@ -226,7 +226,7 @@ class PairsOfNames(DenseItems):
         return _with_pairs(self, utility, marginals.dual, factor, precision)
 
 
-def _variance_of_names(kernel: Kernel | None, items: Array) -> float:
+def _pair_effect_variance(kernel: Kernel | None, items: Array) -> float:
     """Return the prior variance of intransitive effects of pairs of names, before centring.
 
     Infinite where two items are alike to a kernel of the effects, or vary differently.
@@ -369,12 +369,12 @@ class IntransitivePosterior(Posterior):
         blocks = list(self.answer_moments(*self._pairs(A, B)))
         return concatenate_blocks([block.means.mean(axis=1) for block in blocks], (0,))
 
-    def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+    def set_moments(self, items: Array, places: NDArray[np.intp]) -> tuple[Array, Array]:
         """Raise ValueError: effects of pairs say nothing of sets."""
         raise ValueError(
-            f"got sets of {at.shape[1]} items and a model with the term {self.effects}; duels are "
-            "allowed, as effects of pairs do not say which of several items is chosen. Ask about "
-            "pairs, or fit a model without that term."
+            f"got sets of {places.shape[1]} items and a model with the term {self.effects}; "
+            "duels are allowed, as effects of pairs do not say which of several items is chosen. "
+            "Ask about pairs, or fit a model without that term."
         )
 
     def drawn_parts(self, n_pairs: int, n: int, rng: RandomLike = None) -> tuple[Array, Array]:
@@ -392,7 +392,7 @@ class IntransitivePosterior(Posterior):
         -------
         differences, effects : ndarray of shape (n_pairs, n)
         """
-        rng, m = generator_of(rng), len(self.anchors)
+        rng, m = make_generator(rng), len(self.anchors)
         first, second = np.triu_indices(m, 1)
         if len(first) > n_pairs:
             some = rng.choice(len(first), n_pairs, replace=False)
@@ -412,7 +412,7 @@ class IntransitivePosterior(Posterior):
 
     def hallucinate(self, rng: RandomLike = None) -> "IntransitivePosterior":
         """Return one component, drawn at random: an ordinary GP given one draw of the margins."""
-        s = int(generator_of(rng).integers(self.n_components))
+        s = int(make_generator(rng).integers(self.n_components))
         component = slice(s, s + 1)
         pair_weights = self.pair_weights[:, component]
         return replace(self, weights=self.weights[:, component], pair_weights=pair_weights)

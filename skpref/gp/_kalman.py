@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skpref._utils import Array, solve_band, unit_band
+from skpref._utils import Array, solve_band, unit_triangular_band
 from skpref.kernels import Drift
 
 
@@ -203,7 +203,7 @@ class Chains:
     @cached_property
     def _moves(self) -> Array:
         """Return the band of what takes states to news: 1 less the moves."""
-        return unit_band(-self._A[:, :, self.nodes.by_time])
+        return unit_triangular_band(-self._A[:, :, self.nodes.by_time])
 
     def times(self, weights: Array) -> Array:
         """Compute K times weights on the nodes' values."""
@@ -265,10 +265,10 @@ class Smoother:
         move, before = A[:, :, order], np.roll(np.arange(nodes.n_nodes), 1)
         news = np.einsum("ijn,jn->in", move, gain[:, before])
         held = news[:, None] * readout[None, :, None] * self._weight[before]
-        self._on = unit_band(held - move)
+        self._on = unit_triangular_band(held - move)
         pull = np.einsum("jin,j->in", move, readout)
         held = pull[:, None] * gain[None] * self._weight
-        self._back = unit_band(np.swapaxes(held, 0, 1) - move)
+        self._back = unit_triangular_band(np.swapaxes(held, 0, 1) - move)
         self._news, self._pull = np.ascontiguousarray(news.T), np.ascontiguousarray(pull.T)
 
     def means(self, shift: Array) -> Array:

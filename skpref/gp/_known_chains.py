@@ -54,7 +54,7 @@ class Course(NamedTuple):
     shift: Array
 
     @classmethod
-    def of(
+    def from_sites(
         cls, chains: Chains, known: Filtered, weights: Array, begin: NDArray[np.intp]
     ) -> "Course":
         """Make the course of chains given sites, whose values' mean is K times some weights."""
@@ -71,7 +71,7 @@ class Course(NamedTuple):
             (weights + known.precision * (chains.drift.seen @ state))[order],
         )
 
-    def last_before(self, chain: NDArray[np.intp], times: Array) -> NDArray[np.intp]:
+    def last_node_before(self, chain: NDArray[np.intp], times: Array) -> NDArray[np.intp]:
         """The last node of chains up to some times; that before a chain's first if none is."""
         low, high = self.begin[chain] - 1, self.begin[chain + 1] - 1
         if not len(self.times):
@@ -176,7 +176,7 @@ class KnownChains:
         n, size = len(times), drift.size
         # Who came later has no part in the course.
         course_chain = np.where(chain < len(course.begin) - 1, chain, -1)
-        at = course.last_before(np.maximum(course_chain, 0), times)
+        at = course.last_node_before(np.maximum(course_chain, 0), times)
         has_past = (course_chain >= 0) & (at >= course.begin[course_chain])
         ahead = at + 1
         follows = (course_chain >= 0) & (ahead < course.begin[course_chain + 1])
@@ -217,7 +217,7 @@ class KnownChains:
             every, begin = self._history
             course = Course(begin, every.times, *(np.zeros(0),) * 6)
             some = np.flatnonzero(between)
-            at = course.last_before(chain[some], times[some])
+            at = course.last_node_before(chain[some], times[some])
             has_news = at >= begin[chain[some]]
             rows.append(some[has_news])
             source.append((every, at[has_news]))
@@ -279,7 +279,7 @@ class KnownChains:
         filtered = chains.condition_nodes(precision)
         weights = shift - precision * chains.smoother(filtered).means(shift)
         begin = np.concatenate([[0], np.cumsum(np.bincount(nodes.chain, minlength=len(self.who)))])
-        course = Course.of(chains, filtered, weights, begin)
+        course = Course.from_sites(chains, filtered, weights, begin)
         return replace(self, course=course, told_since=(), last=None)
 
     def moments(self, rows: Array) -> tuple[Array, Array, Array]:
@@ -291,7 +291,7 @@ class KnownChains:
         variance = prior - np.einsum("ni,nij,nj->n", toward, states.slope, toward)
         return states.mean @ h, variance, prior
 
-    def between(self, X: Array, Z: Array) -> Array:
+    def cross_covariance(self, X: Array, Z: Array) -> Array:
         """Covariance of the values at the rows of X and Z, (n, m)."""
         if self.at_one_time(X, Z):
             who = list(self.drift.who)
@@ -324,12 +324,12 @@ class KnownChains:
         times = np.concatenate([part[:, self.drift.time] for part in parts])
         return bool(np.all(times == times[:1]))
 
-    def beside(self, rows: Array, others: Array) -> Array:
+    def pair_covariances(self, rows: Array, others: Array) -> Array:
         """Covariance of the values of each of some rows and another, (n,)."""
         who = list(self.drift.who)
         covariance = np.zeros(len(rows))
         for k in np.flatnonzero(np.all(rows[:, who] == others[:, who], axis=1)):
-            covariance[k] = self.between(rows[k : k + 1], others[k : k + 1])[0, 0]
+            covariance[k] = self.cross_covariance(rows[k : k + 1], others[k : k + 1])[0, 0]
         return covariance
 
     def variance_of_sums(self, X: Array, weights: Array) -> Array:

@@ -16,7 +16,7 @@ from skpref._utils import (
     Recorded,
     Summarised,
     check_number,
-    generator_of,
+    make_generator,
 )
 from skpref.data import ParsedX, Reader
 from skpref.gp._choice import choice_proba
@@ -172,7 +172,7 @@ class PosteriorMixture(Recorded, Summarised):
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Draw the utilities of the items jointly, shape (n_items, n)."""
         check_number("n", n, low=1, integer=True)
-        rng = generator_of(rng)
+        rng = make_generator(rng)
         part_of_draw = rng.choice(len(self.parts), size=n, p=self.weights)
         drawn = np.empty((len(self.check_items(X)), n))
         for k in np.unique(part_of_draw):
@@ -182,7 +182,7 @@ class PosteriorMixture(Recorded, Summarised):
 
     def hallucinate(self, rng: RandomLike = None) -> Posterior:
         """Draw one component at random: an ordinary GP given one draw of the margins."""
-        rng = generator_of(rng)
+        rng = make_generator(rng)
         return self.posteriors[rng.choice(len(self.parts), p=self.weights)].hallucinate(rng)
 
     # -- helpers -------------------------------------------------------------------------

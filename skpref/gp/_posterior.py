@@ -20,10 +20,17 @@ from skpref._utils import (
     check_number,
     check_shapes,
     floor_variance,
-    generator_of,
+    make_generator,
     symmetric_root,
 )
-from skpref.data import ParsedX, Reader, distinct_rows, first_wins, gathered, number_consecutively
+from skpref.data import (
+    ParsedX,
+    Reader,
+    distinct_rows,
+    first_wins,
+    gather_features,
+    number_consecutively,
+)
 from skpref.gp._choice import choice_proba
 from skpref.gp._paths import N_FREQUENCIES, SamplePaths, draw_weights
 from skpref.gp._utilities import LARGE, Utilities
@@ -324,17 +331,19 @@ class Components(Recorded, Summarised):
         variance = floor_variance(prior - np.einsum("ij,ij->i", half, half), scale)
         return cross @ self.weights, variance
 
-    def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
+    def set_covariance(self, rows: Array, places: NDArray[np.intp]) -> Array:
         """Compute each component's covariance of the utilities of sets of rows, (n_sets, k, k)."""
-        n_sets, k = at.shape
-        half = (kernel_values(self.kernel, rows, self.anchors) @ self.factor)[at]
-        prior = self.kernel.diag(rows)[at]
+        n_sets, k = places.shape
+        half = (kernel_values(self.kernel, rows, self.anchors) @ self.factor)[places]
+        prior = self.kernel.diag(rows)[places]
         covariance = np.empty((n_sets, k, k))
         for i in range(k):
             variance = prior[:, i] - np.einsum("ij,ij->i", half[:, i], half[:, i])
             covariance[:, i, i] = floor_variance(variance, prior[:, i])
             for j in range(i):
-                both = kernel_values(self.kernel, rows[at[:, i]], rows[at[:, j]], aligned=True)
+                both = kernel_values(
+                    self.kernel, rows[places[:, i]], rows[places[:, j]], aligned=True
+                )
                 covariance[:, i, j] = both - np.einsum("ij,ij->i", half[:, i], half[:, j])
                 covariance[:, j, i] = covariance[:, i, j]
         return covariance
@@ -801,20 +810,20 @@ class Posterior(Components):
     def answer_utilities(self, query: ParsedX) -> Array:
         """Compute the mean utilities of the items in answers about sets, (n_sets, k), NaN where
         there is no item."""
-        return gathered(self.mean(query), query.pairs)
+        return gather_features(self.mean(query), query.pairs)
 
     def select_answers(self, rows: slice) -> "Posterior":
         """Return the posterior asked about some of the answers: itself, if they have no groups."""
         return self
 
-    def set_moments(self, items: Array, at: NDArray[np.intp]) -> tuple[Array, Array]:
+    def set_moments(self, items: Array, places: NDArray[np.intp]) -> tuple[Array, Array]:
         """Compute the moments of the utilities in answers about sets, without observation noise.
 
         Parameters
         ----------
         items : ndarray of shape (n, n_features)
             Checked.
-        at : ndarray of int of shape (n_sets, k)
+        places : ndarray of int of shape (n_sets, k)
             Rows of ``items``.
 
         Returns
@@ -822,7 +831,7 @@ class Posterior(Components):
         means : ndarray of shape (n_sets, k, n_components)
         covariance : ndarray of shape (n_sets, k, k)
         """
-        return self.means_at(items)[at], self.set_covariance(items, at)
+        return self.means_at(items)[places], self.set_covariance(items, places)
 
     # -- probabilities -------------------------------------------------------------------
 
@@ -975,7 +984,7 @@ class Posterior(Components):
         rng : int, RandomState or Generator, default=None
         """
         check_number("n", n, low=1, integer=True)
-        X, rng = self.check_items(X), generator_of(rng)
+        X, rng = self.check_items(X), make_generator(rng)
         cross = self.cross(X)
         root = symmetric_root(self.shared_cov(X, cross))
         means = cross @ self.weights[:, rng.integers(self.n_components, size=n)]
@@ -1012,13 +1021,13 @@ class Posterior(Components):
         """
         check_number("n", n, low=1, integer=True)
         check_number("n_frequencies", n_frequencies, low=1, integer=True)
-        rng = generator_of(rng)
+        rng = make_generator(rng)
         weights = self.weights[:, rng.integers(self.n_components, size=n)]
         return SamplePaths(self, draw_weights(self, weights, rng), rng, n_frequencies)
 
     def hallucinate(self, rng: RandomLike = None) -> "Posterior":
         """Return one component, drawn at random: an ordinary GP given one draw of the margins."""
-        s = int(generator_of(rng).integers(self.n_components))
+        s = int(make_generator(rng).integers(self.n_components))
         return replace(self, weights=self.weights[:, s : s + 1])
 
     # -- input gradients -----------------------------------------------------------------

@@ -190,7 +190,7 @@ class Prior(ABC):
     >>> from skpref.likelihoods import Probit
     >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
     >>> kernel, likelihood = RBF(1.0), Probit(0.5)
-    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> prior = choose_prior(kernel, seen, likelihood).from_comparisons(kernel, seen, likelihood)
     >>> isinstance(prior, Prior), prior.n_margins
     (True, 1)
     >>> given = prior.condition(np.array([1.0]), np.array([1.0]))  # a site: precision and shift
@@ -211,7 +211,7 @@ class Prior(ABC):
 
     @classmethod
     @abstractmethod
-    def of(
+    def from_comparisons(
         cls,
         kernel: Kernel,
         comparisons: Comparisons,
@@ -257,22 +257,22 @@ class Prior(ABC):
 
     # -- what follows from these -----------------------------------------------------------
 
-    def under(self, found: Any) -> MarginMoments:
+    def margin_moments(self, conditioned: Any) -> MarginMoments:
         """Moments of the margins under what an engine found with this prior."""
-        return MarginMoments(found.mean, found.variance, np.zeros(self.n_margins))
+        return MarginMoments(conditioned.mean, conditioned.variance, np.zeros(self.n_margins))
 
     def margins_of(
-        self, several: Sequence[Comparisons], found: Any, likelihood: Likelihood
+        self, several: Sequence[Comparisons], conditioned: Any, likelihood: Likelihood
     ) -> list[MarginMoments]:
         """Moments of the margins of other comparisons under what an engine found with this prior.
 
         Parameters
         ----------
         several : sequence of Comparisons
-        found : Approximation
+        conditioned : Approximation
         likelihood : Likelihood
         """
-        posterior = self.posterior(found.sites, found.conditioned, likelihood)
+        posterior = self.posterior(conditioned.sites, conditioned.conditioned, likelihood)
         moments = []
         for each in several:
             margins = each.rows.margins
@@ -281,7 +281,7 @@ class Prior(ABC):
             moments.append(MarginMoments(means[:, 0], variance, np.zeros(len(variance))))
         return moments
 
-    def shifted(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
+    def condition_on_shift(self, marginals: Marginals, precision: Any, shift: Array) -> Marginals:
         """`condition` on sites of the same, finite precision, whose marginals are known."""
         return self.condition(precision, shift)
 
@@ -401,7 +401,7 @@ class PriorRule(Fields):
         gradient: bool = False,
     ) -> Prior:
         """The prior of comparisons at given hyperparameters."""
-        return choose_prior(kernel, comparisons, likelihood).of(
+        return choose_prior(kernel, comparisons, likelihood).from_comparisons(
             kernel, comparisons, likelihood, gradient
         )
 

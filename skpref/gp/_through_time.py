@@ -13,7 +13,7 @@ from skpref._utils import (
     RandomLike,
     check_number,
     floor_variance,
-    generator_of,
+    make_generator,
     row_blocks,
     symmetric_root,
 )
@@ -54,12 +54,12 @@ class StaticFeatures(Fields):
         self.source = np.concatenate(sources)
 
     @classmethod
-    def of(cls, few: FiniteFeatures, items: Array) -> "StaticFeatures":
+    def from_items(cls, few: FiniteFeatures, items: Array) -> "StaticFeatures":
         """Those in the groups of some items, (n_items, n_columns)."""
         columns = [list(term.group) for term in few.terms]
         return cls(few, [distinct_rows(items[:, each])[0] if each else None for each in columns])
 
-    def wider(self, items: Array) -> tuple["StaticFeatures", NDArray[np.intp]]:
+    def extend_to_items(self, items: Array) -> tuple["StaticFeatures", NDArray[np.intp]]:
         """Features in the groups of further items too, and where those of before stand in them."""
         every: list[Array | None] = []
         stay: list[NDArray[np.bool_]] = []
@@ -86,7 +86,7 @@ class StaticFeatures(Fields):
 
     def at(self, items: Array) -> tuple[Array, Array]:
         """Features of items (n, rank), and the variance of what is in none of them (n,)."""
-        blocks, beside = [], np.zeros(len(items))
+        blocks, unseen_variance = [], np.zeros(len(items))
         begin = 0
         for term, groups in zip(self.few.terms, self._known, strict=True):
             values, n = term.values(items), len(term.monomials)
@@ -99,20 +99,20 @@ class StaticFeatures(Fields):
             block = np.zeros((len(items), len(groups), n))
             has_group = own >= 0
             block[np.flatnonzero(has_group), own[has_group]] = values[has_group]
-            beside[~has_group] += values[~has_group] ** 2 @ variance
+            unseen_variance[~has_group] += values[~has_group] ** 2 @ variance
             blocks.append(block.reshape(len(items), -1))
-        return np.concatenate(blocks, axis=1), beside
+        return np.concatenate(blocks, axis=1), unseen_variance
 
     def sums(self, rows: Array, weights: Array) -> tuple[Array, Array]:
         """Weighted sums of the features of rows (k, n, d), weights (k, n): (n, rank); and of the
         variances of what is in none of them, with squared weights: (n,)."""
         total, unseen = np.zeros((rows.shape[1], len(self.source))), np.zeros(rows.shape[1])
         for each, weight in zip(rows, weights, strict=True):
-            features, beside = self.at(each)
-            total, unseen = total + weight[:, None] * features, unseen + weight**2 * beside
+            features, unseen_variance = self.at(each)
+            total, unseen = total + weight[:, None] * features, unseen + weight**2 * unseen_variance
         return total, unseen
 
-    def beside(self, one: Array, other: Array) -> Array:
+    def unseen_group_covariance(self, one: Array, other: Array) -> Array:
         """Covariance of what is in none of them: items of a group that is not known share it.
 
         Of a pair each, (n,), where both are (n, d); (n, m) of items (n, 1, d) and (1, m, d).
@@ -167,12 +167,12 @@ class ThroughTime(Posterior):
 
     keeps_anchors: ClassVar[bool] = False
 
-    def wider(self, items: Array) -> "ThroughTime":
+    def extend_to_items(self, items: Array) -> "ThroughTime":
         """Return this posterior with features for further items' groups, as in their prior."""
         if self.static is None:
             return self
         rows, shares = self._drifts.members(items)
-        static, stay = self.static.wider(rows[shares != 0.0])
+        static, stay = self.static.extend_to_items(rows[shares != 0.0])
         rank = len(static.source)
         if rank == len(stay):
             return self
@@ -245,8 +245,8 @@ class ThroughTime(Posterior):
         for one, other in combinations(range(k), 2):
             both = weights[one] * weights[other]
             at = np.flatnonzero(both != 0.0)
-            beside = self.chains.beside(rows[one, at], rows[other, at])
-            variance[at] += 2.0 * both[at] * beside
+            unseen_variance = self.chains.pair_covariances(rows[one, at], rows[other, at])
+            variance[at] += 2.0 * both[at] * unseen_variance
         if self.static is not None:
             features, unseen = self.static.sums(rows, weights)
             mean += features @ self.static_mean
@@ -254,7 +254,7 @@ class ThroughTime(Posterior):
             prior += unseen
             for one, other in combinations(range(k), 2):
                 both = 2.0 * weights[one] * weights[other]
-                variance += both * self.static.beside(rows[one], rows[other])
+                variance += both * self.static.unseen_group_covariance(rows[one], rows[other])
         return mean, variance, prior
 
     def _values(self, rows: Array) -> tuple[Array, Array]:
@@ -274,7 +274,7 @@ class ThroughTime(Posterior):
         """See `Components.shared_var`."""
         return self._values(X)[1]
 
-    def between(self, X: Array, Z: Array) -> Array:
+    def cross_covariance(self, X: Array, Z: Array) -> Array:
         """Covariance of the utilities at the rows of X and Z, (n, m)."""
         covariance: Array = np.zeros((len(X), len(Z)))
         drifts = self._drifts
@@ -285,18 +285,18 @@ class ThroughTime(Posterior):
 
     def _between(self, X, Z):
         """Covariance of the utilities of members."""
-        covariance = self.chains.between(X, Z)
+        covariance = self.chains.cross_covariance(X, Z)
         if self.static is not None:
             first, _ = self.static.at(X)
             second, _ = self.static.at(Z)
             covariance += (first @ self.static_root.T) @ (second @ self.static_root.T).T
-            covariance += self.static.beside(X[:, None], Z[None])
+            covariance += self.static.unseen_group_covariance(X[:, None], Z[None])
         return covariance
 
     def component_cov(self, X: Any) -> Array:
         """Covariance of the utilities, shape (n, n)."""
         X = self.check_items(X)
-        covariance = self.between(X, X)
+        covariance = self.cross_covariance(X, X)
         np.fill_diagonal(covariance, self.shared_var(X))
         return covariance
 
@@ -308,7 +308,7 @@ class ThroughTime(Posterior):
         """See `Components.moments_with_first`."""
         X = self.check_items(X)
         mean, variance = self._values(X)
-        return mean[:, None], variance, self.between(X, X[:m])
+        return mean[:, None], variance, self.cross_covariance(X, X[:m])
 
     def component_averages(self, X: Array, shares: Array) -> tuple[Array, Array]:
         """See `Components.component_averages`."""
@@ -331,11 +331,11 @@ class ThroughTime(Posterior):
         weights = (weights[:, None] * shares).reshape(len(weights), -1)
         variance = self.chains.variance_of_sums(X, weights)
         if self.static is not None:
-            features, beside = self.static.at(X)
+            features, unseen_variance = self.static.at(X)
             spread = (weights @ features) @ self.static_root.T
             variance += np.sum(spread**2, axis=1)
-            if beside.any():
-                both = self.static.beside(X[:, None], X[None])
+            if unseen_variance.any():
+                both = self.static.unseen_group_covariance(X[:, None], X[None])
                 variance += np.sum((weights @ both) * weights, axis=1)
         return means, np.maximum(variance, 0.0)
 
@@ -350,10 +350,10 @@ class ThroughTime(Posterior):
         scale[np.all(rows == others, axis=1)] = 0.0
         return mean[:, None], floor_variance(variance, scale)
 
-    def set_covariance(self, rows: Array, at: NDArray[np.intp]) -> Array:
+    def set_covariance(self, rows: Array, places: NDArray[np.intp]) -> Array:
         """See `Components.set_covariance`."""
-        covariance = np.empty((*at.shape, at.shape[1]))
-        for k, some in enumerate(at):
+        covariance = np.empty((*places.shape, places.shape[1]))
+        for k, some in enumerate(places):
             covariance[k] = self.component_cov(ParsedX("items", rows[some]))
         return covariance
 
@@ -366,7 +366,7 @@ class ThroughTime(Posterior):
     def sample(self, X: Any, n: int = 1, rng: RandomLike = None) -> Array:
         """Joint draws of the utilities of the items, shape (n_items, n)."""
         check_number("n", n, low=1, integer=True)
-        X, rng = self.check_items(X), generator_of(rng)
+        X, rng = self.check_items(X), make_generator(rng)
         root = symmetric_root(self.component_cov(ParsedX("items", X)))
         return self._values(X)[0][:, None] + root @ rng.standard_normal((root.shape[1], n))
 

@@ -273,14 +273,14 @@ def root_gain(K: Array, laplacian: Array | csr_array, pull: Array) -> Gain:
     root = np.zeros((n, n), order="F")
     root[:, :rank] = factor
     inner = np.array(K[np.ix_(order, order)], order="F")
-    beside, y = _solve_by_root(factor, pull[order])
-    y -= factor.T @ (inner @ beside)
+    residual, y = _solve_by_root(factor, pull[order])
+    y -= factor.T @ (inner @ residual)
     inner = blas.dtrmm(1.0, root, inner, side=1, lower=1, overwrite_b=1)
     inner = blas.dtrmm(1.0, root, inner, trans_a=1, lower=1, overwrite_b=1)
     inner.T.flat[:: n + 1] += 1.0
     lower = cholesky(inner)
     weights = np.empty(pull.shape)
-    weights[order] = beside + factor @ lapack.dpotrs(lower[:rank, :rank], y, lower=1)[0]
+    weights[order] = residual + factor @ lapack.dpotrs(lower[:rank, :rank], y, lower=1)[0]
     root = blas.dtrsm(1.0, lower, root, side=1, lower=1, trans_a=1, overwrite_b=1)
     back = np.empty((n, rank))
     back[order] = root[:, :rank]
@@ -293,9 +293,9 @@ def _solve_by_root(root, pull):
     y = np.zeros((rank, pull.shape[1]))
     used = np.count_nonzero(np.diagonal(root))
     y[:used] = solve_lower(root[:used, :used], pull[:used])
-    beside = pull - root @ y
+    residual = pull - root @ y
     rounding = len(root) * ROUNDING * (np.abs(root) @ np.abs(y))
-    return np.where(np.abs(beside) > rounding, beside, 0.0), y
+    return np.where(np.abs(residual) > rounding, residual, 0.0), y
 
 
 def _ordered_laplacian_root(laplacian, strong):

@@ -76,7 +76,7 @@ class Problem(Generic[PriorT]):
     >>> from skpref.likelihoods import Probit
     >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
     >>> kernel, likelihood = RBF(1.0), Probit(0.5)
-    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> prior = choose_prior(kernel, seen, likelihood).from_comparisons(kernel, seen, likelihood)
     >>> found = EP().run(Problem(prior, seen, likelihood))
     >>> bool(found.conditioned.mean[0] > 0.0)
     True
@@ -95,11 +95,11 @@ class Problem(Generic[PriorT]):
         if mean is not None:  # known of the margins by values
             offset = mean[rows.first] - mean[rows.second]
             rows = replace(rows, offset=offset if rows.offset is None else offset + rows.offset)
-        return rows.apart() if self.apart else rows
+        return rows.split_joint_answers() if self.apart else rows
 
-    def in_duels(self) -> "Problem":
+    def split_joint_answers(self) -> "Problem":
         """Return the problem with joint answers broken into duels."""
-        prior = self.prior.on_duels(self.comparisons.rows.apart().margins)
+        prior = self.prior.on_duels(self.comparisons.rows.split_joint_answers().margins)
         return Problem(prior, self.comparisons, self.likelihood, apart=True)
 
     @cached_property
@@ -132,7 +132,7 @@ class Problem(Generic[PriorT]):
         """Power of each of these factors, below 1 for a count below 1; None: all are 1."""
         return np.minimum(self.counts, 1.0) if np.any(self.counts < 1.0) else None
 
-    def oriented(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def orient_margins(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return values on the margins as winner over loser, one a row."""
         return self.sign * margins[self.index]
 
@@ -181,7 +181,7 @@ class Approximation(NamedTuple, Generic[Found]):
     >>> from skpref.likelihoods import Probit
     >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
     >>> kernel, likelihood = RBF(1.0), Probit(0.5)
-    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> prior = choose_prior(kernel, seen, likelihood).from_comparisons(kernel, seen, likelihood)
     >>> found = EP().run(Problem(prior, seen, likelihood))
     >>> isinstance(found, Approximation), found.converged, found.sites.precision.shape
     (True, True, (1,))
@@ -331,14 +331,14 @@ class Engine(BaseEstimator, ABC):
         """
         return self if self.capabilities.has_evidence else None
 
-    def relaxed(self) -> "Engine":
+    def relax_tolerance(self) -> "Engine":
         """Return the engine for the search for hyperparameters: less exact, if it has ``tol``."""
         options = self.get_params(deep=False)
         if "tol" in options:
             options["tol"] = max(options["tol"], SEARCH_TOL)
         return type(self)(**options)
 
-    def in_share(self, weight: float) -> "Engine":
+    def reduce_draws(self, weight: float) -> "Engine":
         """Return the engine for a part of this weight of a mixture: with fewer draws."""
         return self
 

@@ -382,7 +382,7 @@ class NoisyMargins:
         z = self._sign * mean[self._index]
         answers, noise = self._answers, self._noise
         if self._sets is not None:  # as if every inequality were a duel
-            answers = self._problem.rows.apart().answers.take(self.row)
+            answers = self._problem.rows.split_joint_answers().answers.take(self.row)
             noise = noise + self._problem.prior.noise.diagonal()[self._index]
         pull = self._problem.likelihood.log_prob(self._turn * z, answers).gradient
         v = self._clip_to_box(z + self._turn * noise * pull)
@@ -392,7 +392,7 @@ class NoisyMargins:
 
     def expected(self, gaussian: Approximation) -> NDArray[np.float64]:
         """Return E[v] under the sites of expectation propagation."""
-        z = self._problem.oriented(gaussian.conditioned.mean)
+        z = self._problem.orient_margins(gaussian.conditioned.mean)
         pull = gaussian.state["shift"] - gaussian.state["precision"] * z
         mean = self._sign * gaussian.conditioned.mean[self._index]
         mean += self._turn * self._noise * pull[self.row]
@@ -544,7 +544,7 @@ def expected_walls(problem: Problem, gaussian: Approximation) -> float | None:
     """
     if problem.rows.joint or "precision" not in gaussian.state:
         return None
-    z = problem.oriented(gaussian.conditioned.mean)
+    z = problem.orient_margins(gaussian.conditioned.mean)
     slope = gaussian.state["shift"] - gaussian.state["precision"] * z
     noise = problem.likelihood.regions(problem.answers).variance  # type: ignore[union-attr]  # checked
     deviation = np.sqrt(problem.prior.variance[problem.index] + noise)
@@ -591,7 +591,7 @@ class MarginPosterior:
         """Rows without a variance a priori: an item against itself."""
         return self._problem.prior.variance[self._problem.index] <= 0.0
 
-    def oriented(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def orient_margins(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return margins z (n, n_margins) as winner over loser, (n, n_rows)."""
         return self._problem.sign * z[:, self._problem.index]
 
@@ -602,7 +602,7 @@ class MarginPosterior:
     def potential(self, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return ψ of the density N(x; 0, I) exp(−ψ) and its gradient, see `split_hmc`."""
         problem, away = self._problem, x @ self._basis
-        oriented = self.oriented(self._centre + away)
+        oriented = self.orient_margins(self._centre + away)
         at = problem.likelihood.log_prob(oriented.ravel(), self._answers_for_chains(len(x)))
         of_sites = self._precision * away
         # The sites in z − centre: as squares of z itself they would cancel.
@@ -709,7 +709,7 @@ class MarginChains:
         judged = np.empty((n_chains, n_draws, len(self._posterior.rows)))
         for k in range(n_draws):
             z = self._posterior.margins(x[:, k])
-            judged[:, k] = self._posterior.oriented(z)
+            judged[:, k] = self._posterior.orient_margins(z)
             draws[:, k] = self._noisy.draw_given_margins(z, self._rng)
         constant = self._posterior.constant
         first_answer = np.unique(of_answer, return_index=True)[1]

@@ -439,7 +439,7 @@ class SiteRows:
         for each in self.parts:
             each.place = place[each.row]
 
-    def oriented(self, margins):
+    def orient_margins(self, margins):
         """Return values on the margins as winner over loser, one a row."""
         return self.sign * margins[self.index]
 
@@ -477,7 +477,7 @@ class SiteRows:
 
     def marginals(self, conditioned, behind):
         """Return means and variances of the rows' margins; of inequalities with their noise."""
-        mean, variance = self.oriented(conditioned.mean), conditioned.variance[self.index]
+        mean, variance = self.orient_margins(conditioned.mean), conditioned.variance[self.index]
         for each, of_z in zip(self.parts, behind[len(self.whole) :], strict=True):
             mean[each.place], variance[each.place] = each.noisy_moments(conditioned, of_z)
         return mean, variance
@@ -843,10 +843,10 @@ class _Sweep:
             slope = sweep.update.site_slope
             slope = slope + (gradient - slope) / shrink
             rows, precision = self.rows, sweep.sites.precision
-            site_shift = slope + precision * rows.oriented(sweep.conditioned.mean)
+            site_shift = slope + precision * rows.orient_margins(sweep.conditioned.mean)
             sites = sweep.sites._replace(shift=site_shift)
             shift = rows.pool(rows.sign * site_shift)
-            moved = rows.prior.shifted(sweep.conditioned, sweep.precision, shift)
+            moved = rows.prior.condition_on_shift(sweep.conditioned, sweep.precision, shift)
             moved = _Sweep(rows, sites, moved)
             if not moved.off_mean < _NEARER * sweep.off_mean:
                 break
@@ -859,7 +859,7 @@ class _Sweep:
         errors = rows.prior.rounding(conditioned.dual)
         of_mean, of_var = errors.mean[rows.index], errors.variance[rows.index]
         precision, shift = self.sites.precision, self.sites.shift
-        terms = np.abs(shift) + np.abs(precision * rows.oriented(conditioned.mean))
+        terms = np.abs(shift) + np.abs(precision * rows.orient_margins(conditioned.mean))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             of_share = precision * of_var / update.cav_share
             of_slope = precision * of_mean + _EPS * terms

@@ -118,7 +118,7 @@ class Laplace(Engine):
         self, problem: Problem, approximation: Approximation
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sites that the curvature at the mode makes, see `Engine.row_sites`."""
-        margin = problem.oriented(approximation.conditioned.mean)
+        margin = problem.orient_margins(approximation.conditioned.mean)
         at = problem.likelihood.log_prob(margin, problem.answers)
         share = problem.counts / problem.copies  # of a count below 1, the power of its factor
         return share * at.curvature, share * (at.gradient + at.curvature * margin)
@@ -160,7 +160,7 @@ class Laplace(Engine):
             last = abs(promise)
         return Mode(z, at, value, n_iter, abs(promise), converged)
 
-    def _has_converged(self, problem, dual, at, promise, last):
+    def _has_converged(self, problem, dual, mode, promise, last):
         """Tell whether the promised rise is below the tolerance, or below rounding and no longer
         falling."""
         if promise < self.tol:
@@ -169,19 +169,19 @@ class Laplace(Engine):
         # half the squared distance from the mode in posterior standard deviations.
         if not 0.5 * last <= promise <= 0.5 * WORST**2:
             return False
-        return promise <= _objective_rounding_error(problem, dual, at)
+        return promise <= _objective_rounding_error(problem, dual, mode)
 
     def evidence_gradient(self, problem: Problem, approximation: Approximation) -> EvidenceGradient:
         """Return the derivatives of the evidence, the mode's own movement included
         (GPML Alg. 5.1)."""
         prior, sign = problem.prior, problem.sign
         conditioned, precision = approximation.conditioned, approximation.sites.precision
-        margin = problem.oriented(conditioned.mean)
+        margin = problem.orient_margins(conditioned.mean)
         at = problem.likelihood.log_prob(margin, problem.answers)
         value, gradient, curvature = problem.likelihood.theta_derivatives(margin, problem.answers)
         push = 0.5 * conditioned.variance * problem.pool(sign * at.third)
         # Σ push and S⁻¹ Σ push, Σ the posterior's covariance: no difference of large terms.
-        response = prior.shifted(conditioned, precision, push)
+        response = prior.condition_on_shift(conditioned, precision, push)
         by_kernel = prior.pull_back(conditioned, precision, response.dual)
         moved = response.mean
         by_theta = [
@@ -195,13 +195,13 @@ class Laplace(Engine):
 
 def _log_posterior(problem, z, w):
     """Return the answers' derivatives at margins z, and the log posterior there; w is K⁻¹ z."""
-    at = problem.likelihood.log_prob(problem.oriented(z), problem.answers)
+    at = problem.likelihood.log_prob(problem.orient_margins(z), problem.answers)
     return at, float(problem.counts @ at.value - 0.5 * (w @ z))
 
 
-def _objective_rounding_error(problem, dual, at):
+def _objective_rounding_error(problem, dual, mode):
     """Return the rounding error of the log posterior at margins with this dual vector."""
-    terms = problem.counts @ np.abs(at.value)
+    terms = problem.counts @ np.abs(mode.value)
     return _EPS * float(terms) + problem.prior.energy_error(dual)
 
 
@@ -210,8 +210,8 @@ def starting_sites(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.fl
 
     There the inequalities of a joint answer are taken for duels with noise of their own.
     """
-    duels = problem.in_duels() if problem.rows.joint else problem
-    margin = duels.oriented(Laplace(tol=TOLERANCE).mode(duels).margin)
+    duels = problem.split_joint_answers() if problem.rows.joint else problem
+    margin = duels.orient_margins(Laplace(tol=TOLERANCE).mode(duels).margin)
     at = problem.likelihood.log_prob(margin, duels.answers)
     share = problem.counts / problem.copies  # of a count below 1, the power of its one factor
     return share * at.curvature, share * (at.gradient + at.curvature * margin)

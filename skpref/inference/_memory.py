@@ -25,13 +25,13 @@ def available_bytes() -> float:
     return min(limits)
 
 
-def check_memory(n_bytes: float, what: str, remedy: str) -> None:
+def check_memory(n_bytes: float, purpose: str, remedy: str) -> None:
     """Raise MemoryError if so many bytes are not available.
 
     Parameters
     ----------
     n_bytes : float
-    what : str
+    purpose : str
         What takes them, the subject of a sentence.
     remedy : str
         What to do instead, a sentence.
@@ -41,7 +41,7 @@ def check_memory(n_bytes: float, what: str, remedy: str) -> None:
     free = available_bytes()
     if n_bytes > free:
         raise MemoryError(
-            f"{what} takes about {n_bytes / 1e9:.2g} GB of memory, {free / 1e9:.2g} GB are "
+            f"{purpose} takes about {n_bytes / 1e9:.2g} GB of memory, {free / 1e9:.2g} GB are "
             f"available. {remedy}"
         )
 

@@ -42,17 +42,17 @@ class AnswerBatch:
     before: Weights | None = None  # what earlier answers told, as part of the prior
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         prior: Inducing,
         rows: Rows,
         likelihood: Likelihood,
-        before: Weights | None = None,
+        earlier: Weights | None = None,
     ) -> Self:
-        """Return the batch of all these rows; ``before`` are weights of earlier answers."""
+        """Return the batch of all these rows; ``earlier`` are weights of earlier answers."""
         margins = rows.margins
         answer_arrays = rows.counts, rows.answers
-        return cls(prior, likelihood, margins.index, margins.sign, *answer_arrays, before)
+        return cls(prior, likelihood, margins.index, margins.sign, *answer_arrays, earlier)
 
     def pool(self, values):
         """Return the weighted sum over the rows on each margin."""
@@ -63,15 +63,18 @@ class AnswerBatch:
         mean, variance, rest = (each[self.index] for each in margins)
         return self.sign * mean, variance, rest
 
-    def pull(self, expected: Expected, at: Moments) -> Pull:
+    def pull(self, expected: Expected, weights: Moments) -> Pull:
         """Return the derivatives of the bound in the margins' moments."""
         by_mean, by_variance = self.pool(self.sign * expected.by_mean), expected.by_variance
-        return Pull(by_mean, self.pool(by_variance), self.pool(expected.by_noise), at)
+        return Pull(by_mean, self.pool(by_variance), self.pool(expected.by_noise), weights)
 
-    def pull_at(self, at: Moments) -> Pull:
+    def pull_at(self, weights: Moments) -> Pull:
         """Return the derivatives of the bound in the margins' moments under q."""
         return self.pull(
-            self.likelihood.expected(*self.row_moments(self.prior.under(at)), self.answers), at
+            self.likelihood.expected(
+                *self.row_moments(self.prior.margin_moments(weights)), self.answers
+            ),
+            weights,
         )
 
     def evaluate(self, weights: Weights) -> "BoundEvaluation":
@@ -84,7 +87,7 @@ class AnswerBatch:
 
     def evaluate_alone(self, at: Moments) -> "BoundEvaluation":
         """Evaluate the bound of these answers at q, and the q that a step by these leads to."""
-        margins = self.prior.under(at)
+        margins = self.prior.margin_moments(at)
         mean, variance, rest = self.row_moments(margins)
         expected = self.likelihood.expected(mean, variance, rest, self.answers)
         fit = float(self.counts @ expected.value)
@@ -97,7 +100,7 @@ class AnswerBatch:
 
     def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Return the batch of some rows, by number; ``prior`` is that of their margins."""
-        return type(self).of(prior, rows, self.likelihood)
+        return type(self).from_rows(prior, rows, self.likelihood)
 
     def scaled(self, kernel: Kernel, factor: float) -> Self:
         """Return the batch under a kernel that is ``factor`` times as large."""
@@ -132,16 +135,16 @@ class BoundEvaluation(NamedTuple):
             return self.bound
         return self.goal - 0.5 * float(self.at.mean @ self.at.mean)
 
-    def with_earlier_answers(self, before: Weights | None) -> "BoundEvaluation":
+    def with_earlier_answers(self, earlier: Weights | None) -> "BoundEvaluation":
         """Return the evaluation with the weights of earlier answers as part of the prior."""
-        if before is None:
+        if earlier is None:
             return self
         goal, mean = self.goal, self.at.mean
         if goal is not None:
-            goal += float((before.shift - 0.5 * before.gain @ mean) @ mean)
+            goal += float((earlier.shift - 0.5 * earlier.gain @ mean) @ mean)
         fit, target_weights = (
-            self.fit + before.expected_log_factor(self.at),
-            before.plus(self.target),
+            self.fit + earlier.expected_log_factor(self.at),
+            earlier.plus(self.target),
         )
         return self._replace(fit=fit, target=target_weights, goal=goal)
 
@@ -257,7 +260,7 @@ class AscentPath:
             self._known = 0
         longer = 2.0
         while self._step >= _LEAST_STEP:
-            ahead = weights.towards(evaluation.target, self._step)
+            ahead = weights.step_towards(evaluation.target, self._step)
             next_evaluation = self._evaluate_if_higher(ahead, evaluation)
             if next_evaluation is not None:
                 self._step = min(1.0, longer * self._step)
@@ -347,20 +350,25 @@ class Gamma(NamedTuple):
         return self._replace(rate=self.shape / mean)
 
 
-def update_scale_posterior(prior: Gamma, now: Gamma, at: Moments, scale_slope: float) -> Gamma:
+def update_scale_posterior(prior: Gamma, now: Gamma, weights: Moments, scale_slope: float) -> Gamma:
     """Return q(λ) that raises the bound, to its maximum where the answers have no slope in λ.
 
     Parameters
     ----------
     prior, now : Gamma
-    at : Moments
+    weights : Moments
         q(w) of the whitened utilities, under the kernel over the mean of ``now``.
     scale_slope : float
         Minus the derivative of the fit in the logarithm of the FITC residual variance.
     """
-    m, x = len(at.mean), now.mean
+    m, x = len(weights.mean), now.mean
     shape = prior.shape + 0.5 * m
-    rate = prior.rate + 0.5 * (float(np.vdot(at.root, at.root)) + float(at.mean @ at.mean)) / x
+    rate = (
+        prior.rate
+        + 0.5
+        * (float(np.vdot(weights.root, weights.root)) + float(weights.mean @ weights.mean))
+        / x
+    )
     # The fit as −scale_slope × x / E[λ], what is left being proportional to 1/E[λ]: the maximum of
     # shape log E[λ] − rate E[λ] − scale_slope × x / E[λ].
     mean = (shape + np.sqrt(max(shape**2 + 4.0 * rate * scale_slope * x, 0.0))) / (2.0 * rate)
@@ -457,11 +465,11 @@ def ascend_with_scale(
     return end, precision_posterior
 
 
-def _secant_step(before, now, off):
+def _secant_step(previous, now, off):
     """Return the step of log E[λ] by the secant through two runs, or ``off`` after the first."""
     step = off
-    if before is not None:
-        slope = (off - before[1]) / (np.log(now.mean) - before[0])
+    if previous is not None:
+        slope = (off - previous[1]) / (np.log(now.mean) - previous[0])
         step = -off / slope if slope < 0.0 else off
     return float(np.clip(step, -_FARTHEST, _FARTHEST))
 
@@ -493,7 +501,7 @@ class Tally(NamedTuple):
     share: Array
 
     @classmethod
-    def of(cls, rows: Rows) -> Self:
+    def from_rows(cls, rows: Rows) -> Self:
         """Return the sums over all rows of a problem."""
         margins = rows.margins
         index, ahead = margins.index, margins.sign > 0.0
@@ -516,15 +524,17 @@ class LinearisedBatch(AnswerBatch):
     tally: Tally = field(default_factory=lambda: Tally(*np.zeros((3, 0))))
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         prior: Inducing,
         rows: Rows,
         likelihood: Likelihood,
-        before: Weights | None = None,
+        earlier: Weights | None = None,
     ) -> Self:
-        """Return the batch of all these rows, see `AnswerBatch.of`."""
-        return replace(super().of(prior, rows, likelihood, before), tally=Tally.of(rows))
+        """Return the batch of all these rows, see `AnswerBatch.from_rows`."""
+        return replace(
+            super().from_rows(prior, rows, likelihood, earlier), tally=Tally.from_rows(rows)
+        )
 
     def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Return the batch of some rows; a pair's observation is that of all of its duels."""
@@ -533,7 +543,7 @@ class LinearisedBatch(AnswerBatch):
     def evaluate_alone(self, at: Moments) -> BoundEvaluation:
         """Evaluate the bound at q; steps to the target lower the sum of squares of its mean."""
         evaluation = super().evaluate_alone(at)
-        margins, tally = self.prior.under(at), self.tally
+        margins, tally = self.prior.margin_moments(at), self.tally
         log_chance, slope, *_ = self.likelihood.log_prob(
             self.sign * margins.mean[self.index], self.answers
         )

@@ -125,10 +125,10 @@ class SiteRemoval:
     >>> from skpref.likelihoods import Probit
     >>> seen = Comparisons.from_duels(np.array([[0.0], [1.0]]), [0], [1], [True])
     >>> kernel, likelihood = RBF(1.0), Probit(0.5)
-    >>> prior = choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood)
+    >>> prior = choose_prior(kernel, seen, likelihood).from_comparisons(kernel, seen, likelihood)
     >>> problem = Problem(prior, seen, likelihood)
     >>> removal = SiteRemoval(problem, EP().run(problem), EP())
-    >>> np.exp(removal.without_each().log_density).round(3)  # without it, nothing is known
+    >>> np.exp(removal.leave_each_out().log_density).round(3)  # without it, nothing is known
     array([0.5])
     """
 
@@ -149,7 +149,7 @@ class SiteRemoval:
         self._duels = np.flatnonzero(answers)  # in the rows of the problem
         self._of_duels = np.flatnonzero(answers[self._rows.single])  # in those with own sites
 
-    def without_each(self) -> AnswerForecast:
+    def leave_each_out(self) -> AnswerForecast:
         """Predict every answer by all others: one copy of it is removed, as a block.
 
         The cavities of GPML (3.56), on all margins of a joint answer at once.
@@ -168,7 +168,7 @@ class SiteRemoval:
             self._set_joint_densities(forecast, block, inside.mean, inside.covariance)
         return self._add_utility_mean(forecast)
 
-    def without(self, removed: Array) -> AnswerForecast:
+    def leave_out(self, removed: Array) -> AnswerForecast:
         """Predict answers once they are removed together, and all other sites have followed.
 
         Parameters
@@ -244,9 +244,9 @@ class SiteRemoval:
     def _margin_moments(self, conditioned):
         """Return mean, variance and FITC residual variance of each row's margin."""
         problem = self._problem
-        margins = problem.prior.under(conditioned)
+        margins = problem.prior.margin_moments(conditioned)
         at = problem.index
-        return problem.oriented(margins.mean), margins.variance[at], margins.rest[at]
+        return problem.orient_margins(margins.mean), margins.variance[at], margins.rest[at]
 
     def _start_forecast(self, mean, variance):
         """Return a forecast with these moments of the rows, and no log densities so far."""

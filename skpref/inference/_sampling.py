@@ -194,7 +194,7 @@ class SampledEngine(AnswerEngine):
             diagnostics,
         )
 
-    def in_share(self, weight: float) -> "SampledEngine":
+    def reduce_draws(self, weight: float) -> "SampledEngine":
         """Return the engine for a part of this weight of a mixture: with fewer draws.
 
         In proportion to the root of the weight, as chains of few draws have not mixed; they are of

@@ -182,7 +182,7 @@ def ascend_stochastically(
             level += history[-1] / share
             target = evaluation.target.scaled(share)
             mean_target.add(target, inverse, 1.0 / share)
-            weights = weights.towards(target, length)
+            weights = weights.step_towards(target, length)
             if precision_posterior is not None and prior is not None:
                 aim = update_scale_posterior(
                     prior, precision_posterior, evaluation.at, share * evaluation.scale_slope
@@ -295,15 +295,15 @@ def svi_approximation(
     end: Ascent,
     total: float,
     inverse_scale: Gamma | None = None,
-    before: StochasticAscent | None = None,
+    earlier: StochasticAscent | None = None,
 ) -> Approximation:
     """Return the approximation that an ascent ends with, perhaps after stochastic steps."""
     history, smoothed, n_iter, stopped = end.history, [], end.n_iter, end.stopped
-    if before is not None:
-        if before.stopped:  # the last evaluation was not a pass
+    if earlier is not None:
+        if earlier.stopped:  # the last evaluation was not a pass
             history, n_iter, stopped = [], 0, True
-        history, smoothed = before.history + history, before.smoothed + history
-        n_iter += len(before.smoothed)
+        history, smoothed = earlier.history + history, earlier.smoothed + history
+        n_iter += len(earlier.smoothed)
     weights, course = end.weights, Course(np.array(history), np.array(smoothed), inverse_scale)
     state = svi_state(weights, total, course) | end.evaluation.sites
     sites = Sites(weights.shift, weights.gain, end.bound)
@@ -321,7 +321,7 @@ def bound_at(
     prior: Inducing, comparisons: Comparisons, likelihood: Likelihood, sites: State | None
 ) -> tuple[float, Pull, State]:
     """Maximise the bound at inducing points; return it, its derivatives, and the sites there."""
-    batch = AnswerBatch.of(prior, comparisons.rows, likelihood)
+    batch = AnswerBatch.from_rows(prior, comparisons.rows, likelihood)
     start = empty_weights(len(prior.Z))
     if sites is not None:
         start = prior.weights_of_sites(sites["precision"], sites["pull"])
@@ -518,8 +518,10 @@ class SVI(Engine):
         self, problem: Problem, approximation: Approximation
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sites of the expected curvature under q, see `Engine.row_sites`."""
-        batch = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood)
-        mean, variance, rest = batch.row_moments(problem.prior.under(approximation.conditioned))
+        batch = AnswerBatch.from_rows(problem.prior, problem.rows, problem.likelihood)
+        mean, variance, rest = batch.row_moments(
+            problem.prior.margin_moments(approximation.conditioned)
+        )
         expected = problem.likelihood.expected(mean, variance, rest, problem.answers)
         share = problem.counts / problem.copies
         precision = -2.0 * share * expected.by_variance
@@ -530,7 +532,7 @@ class SVI(Engine):
         by_ep = search and self.evidence == "ep" and self.scale_prior is None
         return EP() if by_ep else self
 
-    def relaxed(self) -> Self:
+    def relax_tolerance(self) -> Self:
         """Return this engine as the search for hyperparameters uses it: exact to 1e-5 nats."""
         options = self.get_params(deep=False)
         tol = max(self.tol, _SEARCH_TOL)
@@ -553,7 +555,7 @@ class SVI(Engine):
         self.check()
         if self.scale_prior is not None:
             check_scale(problem.prior.kernel)
-        answers = self._batches(problem)
+        answers = self._batched_answers(problem)
         weights, scale, n_seen = self._starting_weights(problem, start)
         prior = None if self.scale_prior is None else Gamma(*self.scale_prior)
         stochastic_result, n_passes, watch = None, self.max_iter, problem.watch
@@ -588,14 +590,14 @@ class SVI(Engine):
         options = {**self.get_params(deep=False), "scale_prior": absorbed}
         return result._replace(absorbed=(type(self)(**options), with_scale(kernel, scale)))
 
-    def run_after(self, problem: Problem, before: Weights) -> Approximation:
+    def run_after(self, problem: Problem, earlier: Weights) -> Approximation:
         """Maximise the bound with a prior that has learned from earlier answers.
 
         Parameters
         ----------
         problem : Problem
             The new answers.
-        before : Weights
+        earlier : Weights
             Those of the earlier ones, on the same inducing points.
 
         Returns
@@ -603,19 +605,21 @@ class SVI(Engine):
         Approximation
             Given all answers; its bound is on the log evidence of the new ones.
         """
-        batch = self._batches(problem, before)
-        end = ascend(batch, before, self.tol, self.max_iter, problem.watch)
+        batch = self._batched_answers(problem, earlier)
+        end = ascend(batch, earlier, self.tol, self.max_iter, problem.watch)
         return svi_approximation(end, float(problem.counts.sum()))
 
-    def _batches(self, problem, before=None):
+    def _batched_answers(self, problem, earlier=None):
         """Return all answers as one batch, as minibatches, or in shards for workers."""
         size = self._rows_per_batch(problem)
         if size is not None:
-            answers = self._batch_type.of(problem.prior, problem.rows, problem.likelihood, before)
+            answers = self._batch_type.from_rows(
+                problem.prior, problem.rows, problem.likelihood, earlier
+            )
             return InBatches(problem, answers, size)
         if self.local == "expected" and self.scale_prior is None:
-            return all_answers(problem, self.n_jobs, before)
-        return self._batch_type.of(problem.prior, problem.rows, problem.likelihood, before)
+            return all_answers(problem, self.n_jobs, earlier)
+        return self._batch_type.from_rows(problem.prior, problem.rows, problem.likelihood, earlier)
 
     def _rows_per_batch(self, problem):
         """Return the number of rows of a batch; None if all rows are one batch."""
@@ -643,7 +647,7 @@ class SVI(Engine):
             return empty_weights(len(prior.Z)), 1.0, 0
         part, kernel, Z = problem.comparisons.spread(n_seen), prior.kernel, prior.Z
         small = Inducing(kernel, part.items, part.rows.margins, Z, prior)
-        approximation = self.relaxed().run(Problem(small, part, problem.likelihood))
+        approximation = self.relax_tolerance().run(Problem(small, part, problem.likelihood))
         return (
             weights_from_state(approximation.state, prior, total),
             scale_from_state(approximation.state),
@@ -657,17 +661,17 @@ class SVI(Engine):
                 "SVI(local='ekf') does not maximise the bound, whose derivatives are therefore not "
                 "known. Use SVI(local='expected')."
             )
-        batch = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood)
+        batch = AnswerBatch.from_rows(problem.prior, problem.rows, problem.likelihood)
         scale = scale_from_state(approximation.state)
         if scale != 1.0:
             batch = batch.scaled(with_scale(problem.prior.kernel, scale), scale)
-        row_moments = batch.row_moments(batch.prior.under(approximation.conditioned))
+        row_moments = batch.row_moments(batch.prior.margin_moments(approximation.conditioned))
         expected = batch.likelihood.expected(*row_moments, batch.answers)
         slopes = batch.likelihood.expected_theta_gradient(*row_moments, batch.answers)
         prior, by_kernel = cast(Inducing, problem.prior), np.zeros(0)
         if len(prior.kernel.theta):
             pull = batch.pull(expected, approximation.conditioned)
-            by_kernel = prior.contract(pull.under(scale))
+            by_kernel = prior.contract(pull.divide_prior_variance(scale))
         return EvidenceGradient(by_kernel, slopes @ batch.counts)
 
 

@@ -178,7 +178,7 @@ def all_answers(
     if asked and len(problem.rows) > _ROWS:
         return Shards(problem, n_jobs, before)
     prior = cast(Inducing, problem.prior)
-    return AnswerBatch.of(prior, problem.rows, problem.likelihood, before)
+    return AnswerBatch.from_rows(prior, problem.rows, problem.likelihood, before)
 
 
 def rows_of_shards(rows: Rows, size: int) -> list[NDArray[np.intp]]:
@@ -218,7 +218,9 @@ class Shards:
 
     def __init__(self, problem: Problem, n_jobs: int | None, before: Weights | None = None):
         self._before, parts = before, rows_of_shards(problem.rows, _ROWS)
-        self._shared = SharedOut(len(parts), lambda k: _Shard.of(problem, parts[k]), n_jobs, _HERE)
+        self._shared = SharedOut(
+            len(parts), lambda k: _Shard.from_problem(problem, parts[k]), n_jobs, _HERE
+        )
 
     def __len__(self) -> int:
         return len(self._shared)
@@ -246,7 +248,7 @@ class _Shard:
     arrays: bytes
 
     @classmethod
-    def of(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
+    def from_problem(cls, problem: Problem, numbers: NDArray[np.intp]) -> Self:
         """Return the shard of some rows of a problem."""
         prior = cast(Inducing, problem.prior)
         used, rows = take_rows_with_items(problem.rows, numbers)
@@ -260,7 +262,7 @@ class _Shard:
         Z, items, first, second, *rest = pickle.loads(self.arrays)
         rows = duel_rows(len(items), first.astype(np.intp), second.astype(np.intp), *rest)
         prior = Inducing(self.kernel, items, rows.margins, Z, like)
-        return AnswerBatch.of(prior, rows, self.likelihood)
+        return AnswerBatch.from_rows(prior, rows, self.likelihood)
 
 
 @dataclass(eq=False)

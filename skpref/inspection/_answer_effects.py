@@ -76,7 +76,7 @@ def answer_effects(
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
     check_choice("unit", unit, tuple(UNITS))
-    subject = Inspected.of(model, user)
+    subject = Inspected.from_model(model, user)
     over = subject.over_hyperparameters(average)
     likelihood = _reference_likelihood(subject.posterior.likelihood)
     places = [

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skpref._utils import BLOCK, Array, html_table, printable_text, row_blocks
 from skpref.data import Answers
-from skpref.fitting import components_in_words, evidence, last_step
+from skpref.fitting import components_in_words, evaluate_evidence, last_step
 from skpref.inspection._connected import connected_items
 from skpref.inspection._loo import LeaveOneOut, forecast_without_each, loo, removal_readings
 from skpref.inspection._members import GroupMembers, item_codes
@@ -224,7 +224,7 @@ def check(model: Any, groups: Mapping[str, ArrayLike] | None = None) -> ModelChe
         )
     members = _group_members(model, groups) if hasattr(last, "comparisons_") else {}
     left_out = loo(model)
-    duels = _Duels.of(model)
+    duels = _Duels.from_model(model)
     unjoined, leaks, tests = _find_unjoined_items(model), [], []
     if duels is not None:
         leaks = _find_leaks(model, duels)
@@ -273,7 +273,7 @@ class _Duels(NamedTuple):
     columns: Array
 
     @classmethod
-    def of(cls, model: Any) -> Self | None:
+    def from_model(cls, model: Any) -> Self | None:
         """Predict the duels of a fit, each from the others; None where not all answers are."""
         last = last_step(model)
         answers = last.comparisons_
@@ -365,11 +365,11 @@ def _group_members(model: Any, groups: Mapping[str, ArrayLike] | None) -> dict[s
     every: dict[str, GroupMembers] = {}
     for name in ("judge", "prompt", "time"):
         try:
-            every[name] = GroupMembers.of(model, name)
+            every[name] = GroupMembers.from_model(model, name)
         except ValueError:
             continue  # the fit knows none
     for name, labels in (groups or {}).items():
-        every[name] = GroupMembers.of(model, np.asarray(labels))
+        every[name] = GroupMembers.from_model(model, np.asarray(labels))
     return every
 
 
@@ -880,4 +880,4 @@ def _scale_lengthscales(kernel, factor):
 
 def _log_evidence(model, comparisons):
     """Return the log evidence of a model at its hyperparameters."""
-    return evidence(comparisons, model).approximation.sites.log_evidence
+    return evaluate_evidence(comparisons, model).approximation.sites.log_evidence

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skpref._utils import NEGLIGIBLE, Array, RandomLike, warn
 from skpref.data import OWN_ANSWER, ItemTable, group_rows, is_frame
-from skpref.fitting import Averaged, Inspected, varying_columns
+from skpref.fitting import Inspected, InspectedMixture, varying_columns
 
 # Rows that are looked at to average over categories, at most.
 _MOST_ROWS = 50_000
@@ -280,7 +280,7 @@ class Contenders:
         return replace(self, names=self.names[order], rows=self.rows[order])
 
     def draws(
-        self, over: Averaged, unit: str, n: int, rng: RandomLike
+        self, over: InspectedMixture, unit: str, n: int, rng: RandomLike
     ) -> tuple[Array, NDArray[np.intp], NDArray[np.intp]]:
         """Return joint draws of distinct contenders, the number of each, and how many are equal."""
         flat = self.rows.reshape(len(self), -1)
@@ -307,9 +307,9 @@ def contenders(
     model, items, user, at, time
         As in `leaderboard`.
     """
-    subject = Inspected.of(model, user, time)
+    subject = Inspected.from_model(model, user, time)
     if isinstance(items, Mapping) and "item_table" in items:
-        subject, items = subject.of_votes(items), None
+        subject, items = subject.with_names_of_votes(items), None
     ids = _listed_ids(subject, items)
     if ids is None:
         return _contenders_of_ids(subject, items, at)

@@ -11,7 +11,13 @@ from sklearn.utils import Bunch
 
 from skpref._utils import NEGLIGIBLE, Array, PrintableBunch, check_choice, check_number
 from skpref.data import object_array, table_frame
-from skpref.fitting import UNITS, Averaged, Inspected, mixed, positive
+from skpref.fitting import (
+    UNITS,
+    Inspected,
+    InspectedMixture,
+    mixture_intervals,
+    probability_positive,
+)
 from skpref.inspection._contenders import Columns, Contenders, contenders, evenly_spaced
 from skpref.kernels import kernel_values
 
@@ -156,7 +162,12 @@ class _ControlSlope(NamedTuple):
 
 
 def _average_slope(
-    ranked: Contenders, columns: Columns, over: Averaged, unit: str, place: int, level: float
+    ranked: Contenders,
+    columns: Columns,
+    over: InspectedMixture,
+    unit: str,
+    place: int,
+    level: float,
 ) -> _ControlSlope:
     """Return the slope of the utility in one column, over a deviation about where it is held."""
     spread, scale = columns.spread(place), columns.unit(place)
@@ -178,8 +189,8 @@ def _average_slope(
             means = (signed @ moments.means)[None]
             variance = np.maximum(signed @ moments.cov @ signed, 0.0)[None]
         slopes.append((means / (step * length), np.sqrt(variance) / (step * length)))
-        above += share * float(positive(means, variance)[0])
-    slope = mixed(over.weights, slopes, level)
+        above += share * float(probability_positive(means, variance)[0])
+    slope = mixture_intervals(over.weights, slopes, level)
     mean, lower, upper = (float(end[0]) / scale for end in (slope.mean, slope.lower, slope.upper))
     return _ControlSlope(mean, lower, upper, above, spread * scale, linear)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import PrintableBunch, RandomLike, check_number, generator_of, given_metadata
+from skpref._utils import PrintableBunch, RandomLike, check_number, given_metadata, make_generator
 from skpref.data import (
     ParsedX,
     column_at,
@@ -17,10 +17,10 @@ from skpref.data import (
     is_frame,
     read,
     shallow_copy,
-    shown_together,
+    stack_sets,
     take_rows,
 )
-from skpref.fitting import estimator_of, explained, explained_estimator
+from skpref.fitting import estimator_of, explained_estimator, feature_utility_posterior
 from skpref.gp import Posterior, PosteriorMixture
 from skpref.metrics import with_metadata
 
@@ -99,7 +99,7 @@ def permutation_importance(
     rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
     first, inverse = group_rows(rows)
     distinct = take_rows(rows, first)
-    rng = generator_of(random_state)
+    rng = make_generator(random_state)
     losses = np.empty((distinct.shape[1], n_repeats))
     for j in range(len(losses)):
         for k in range(n_repeats):
@@ -159,7 +159,7 @@ def _items_as_shown(items, inverse, pairs, id_column):
     """Return items row by row, or set by set, as X showed them."""
     if pairs is None:
         return take_rows(items, inverse)
-    return shown_together(items, np.where(pairs < 0, -1, inverse[pairs]), id_column)
+    return stack_sets(items, np.where(pairs < 0, -1, inverse[pairs]), id_column)
 
 
 def _feature_names(model, rows) -> NDArray[Any] | None:
@@ -207,7 +207,7 @@ def without_item_effects(model: Any) -> Any:
     >>> curve = partial_dependence(model, candy.item_table, [10])
     """
     if isinstance(model, Posterior | PosteriorMixture):
-        return explained(model)
+        return feature_utility_posterior(model)
     model = estimator_of(model)
     steps = list(getattr(model, "steps", []))
     if not steps:

@@ -56,7 +56,7 @@ def intransitivity(model: Any, *, level: float = 0.9) -> Bunch:
     (True, True)
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    subject = Inspected.of(model)
+    subject = Inspected.from_model(model)
     posterior = subject.posterior
     if not isinstance(posterior, IntransitivePosterior):
         raise ValueError(

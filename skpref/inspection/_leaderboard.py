@@ -22,8 +22,8 @@ from skpref._utils import (
 from skpref.data import first_wins, table_frame
 from skpref.fitting import (
     UNITS,
-    Averaged,
     Inspected,
+    InspectedMixture,
     Mixture,
     components_in_words,
     estimator_of,
@@ -217,7 +217,7 @@ or votes, default=None
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     component = ranked.components()
     n_components = int(component.max()) + 1
-    relative = mixture.relative(level, component)
+    relative = mixture.intervals_about_mean(level, component)
     places = _rank_places(ranked.draws(over, unit, n_draws, random_state), component, level)
     order = np.lexsort((-relative.mean, component))
     columns = {
@@ -246,7 +246,9 @@ or votes, default=None
     )
 
 
-def _notes_on_model(model: Any, ranked: Contenders, over: Averaged, level: float) -> dict[str, Any]:
+def _notes_on_model(
+    model: Any, ranked: Contenders, over: InspectedMixture, level: float
+) -> dict[str, Any]:
     """Return what a board says of judges, prompts and circles."""
     last = estimator_of(model)
     judges = getattr(last.steps[-1][1] if hasattr(last, "steps") else last, "judges_", None)
@@ -359,7 +361,7 @@ class _Board(Bunch):
         return f"… {n_hidden} more" if n_hidden > 0 else ""
 
 
-def _prompts_in_words(over: Averaged) -> list[str]:
+def _prompts_in_words(over: InspectedMixture) -> list[str]:
     """Say in words how much of a vote belongs to its prompt, or that votes are independent."""
     posteriors = [subject.posterior for subject in over.subjects]
     if posteriors[0].reader.prompts is None:
@@ -668,9 +670,9 @@ def win_rates(
             tie[j, i] = tie[i, j]
     scores = win + 0.5 * tie
     component = ranked.components()
-    beside = (component[:, None] == component) & ~np.eye(n, dtype=bool)
-    n_beside = beside.sum(axis=1)
-    against = np.where(beside, scores, 0.0).sum(axis=1)
+    is_comparable = (component[:, None] == component) & ~np.eye(n, dtype=bool)
+    n_beside = is_comparable.sum(axis=1)
+    against = np.where(is_comparable, scores, 0.0).sum(axis=1)
     score = np.where(n_beside > 0, against / np.maximum(n_beside, 1), np.nan)
     names = ranked.names
     frame = table_frame(win, list(names), list(names))

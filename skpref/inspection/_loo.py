@@ -79,8 +79,8 @@ SETTINGS = RemovalSettings()
 
 
 class _Removal(Protocol):
-    def without_each(self) -> AnswerForecast: ...
-    def without(self, removed: Array) -> AnswerForecast: ...
+    def leave_each_out(self) -> AnswerForecast: ...
+    def leave_out(self, removed: Array) -> AnswerForecast: ...
 
 
 class WeightedRemoval(NamedTuple):
@@ -270,7 +270,7 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
     _check_removable(last, by)
     answers = last.comparisons_
     weight = answers.weight
-    members = None if by is None else GroupMembers.of(model, by)
+    members = None if by is None else GroupMembers.from_model(model, by)
     readings = removal_readings(last)
     if members is None:
         log_density, shape = _average_readings(
@@ -286,7 +286,7 @@ def loo(model: Any, by: str | ArrayLike | None = None) -> LeaveOneOut:
                 comparisons.of_answer[some], weight[some], _n_distinct(comparisons)
             )
             removed = copies[comparisons.rows.answer].astype(np.float64)
-            forecasts.append(each.removal.without(removed))
+            forecasts.append(each.removal.leave_out(removed))
         log_density, shape = _average_readings(readings, forecasts, some)
         value[group], size[group] = weight[some] @ log_density, weight[some].sum()
         if shape is not None:
@@ -508,13 +508,13 @@ def forecast_without_each(reading: WeightedRemoval) -> AnswerForecast:
     A single answer of few moves the sites of the others.
     """
     removal, rows = reading.removal, reading.comparisons.rows
-    forecast = removal.without_each()
+    forecast = removal.leave_each_out()
     n_distinct = _n_distinct(reading.comparisons)
     if not isinstance(removal, SiteRemoval) or n_distinct > SETTINGS.n_followed:
         return forecast
     for answer in range(n_distinct):
         own = rows.answer == answer
-        followed = removal.without(np.where(own, np.minimum(rows.counts, 1.0), 0.0))
+        followed = removal.leave_out(np.where(own, np.minimum(rows.counts, 1.0), 0.0))
         forecast.log_density[answer] = followed.log_density[answer]
         forecast.mean[own], forecast.variance[own] = followed.mean[own], followed.variance[own]
     return forecast
@@ -576,7 +576,7 @@ class _DrawRemoval:
         self._posterior, self._comparisons = posterior, comparisons
         self._likelihood = likelihood
 
-    def without_each(self) -> AnswerForecast:
+    def leave_each_out(self) -> AnswerForecast:
         """Return the prediction of each answer without it, by draws of its margin."""
         rows, items = self._comparisons.rows, self._comparisons.items
         n, n_components = len(rows), self._posterior.n_components
@@ -594,7 +594,7 @@ class _DrawRemoval:
         log_density, mean, variance, shape = columns
         return AnswerForecast(log_density, mean, variance, shape)
 
-    def without(self, removed: Array) -> AnswerForecast:
+    def leave_out(self, removed: Array) -> AnswerForecast:
         """Return predictions of answers that are left out together, by joint draws of margins."""
         rows = np.flatnonzero(removed > 0.0)
         margins = self._comparisons.rows.margins
@@ -641,7 +641,7 @@ class _UserRemoval:
     def __init__(self, last: Any, comparisons: Comparisons):
         self._last, self._comparisons = last, comparisons
 
-    def without_each(self) -> AnswerForecast:
+    def leave_each_out(self) -> AnswerForecast:
         """Return the prediction of each answer without its site."""
         last, items, rows = self._last, self._comparisons.items, self._comparisons.rows
         user, answers = np.asarray(rows.answers.judge), rows.answers._replace(judge=None)
@@ -668,7 +668,7 @@ class _UserRemoval:
         log_density = last.likelihood_.log_normaliser(mean, variance, answers)
         return AnswerForecast(log_density, mean, variance)
 
-    def without(self, removed: Array) -> AnswerForecast:
+    def leave_out(self, removed: Array) -> AnswerForecast:
         """Raise NotImplementedError: groups of several users' answers are refused before."""
         raise NotImplementedError("Groups of several users' answers cannot be left out.")
 
@@ -678,19 +678,19 @@ def _pair_sides(items, first, second):
     return ParsedX("items", items[first]), ParsedX("items", items[second])
 
 
-def _refit_cavities(mean, covariance, before, copies, likelihood, answers, power):
+def _refit_cavities(mean, covariance, earlier, copies, likelihood, answers, power):
     """Return mean and variance of each margin, (2, n), refitted without a copy of its answer.
 
-    The sites ``before`` of the other answers are refitted by sweeps of expectation propagation: all
-    are of one user, and move each other most.
+    The sites ``earlier`` of the other answers are refitted by sweeps of EP: all are of one user, and
+    move each other most.
     """
     n = len(mean)
     copies_left = copies - np.eye(n)  # a row an answer that is removed
-    tau, nu = np.repeat(before[:, None], n, axis=1)
+    tau, nu = np.repeat(earlier[:, None], n, axis=1)
     every, powers = answers.take(np.tile(np.arange(n), n)), np.tile(power, n)
     for sweep in range(SETTINGS.user_sweeps + 1):
-        more = copies_left * tau - copies * before[0]
-        shift = copies_left * nu - copies * before[1] - more * mean
+        more = copies_left * tau - copies * earlier[0]
+        shift = copies_left * nu - copies * earlier[1] - more * mean
         whole = np.broadcast_to(covariance, (n, n, n))
         inside = solve_blocks(np.eye(n) + covariance * more[:, None, :], whole)
         centre = mean + np.einsum("rij,rj->ri", inside, shift)

@@ -28,7 +28,7 @@ class GroupMembers:
     answers: list[NDArray[np.intp]]
 
     @classmethod
-    def of(cls, model: Any, by: str | ArrayLike) -> Self:
+    def from_model(cls, model: Any, by: str | ArrayLike) -> Self:
         """Return the groups of a fit's answers by what they share, or by given values.
 
         Raises
@@ -81,7 +81,7 @@ class GroupMembers:
 def item_codes(model: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the names of the items of a fit, and the number of the item that each row is of."""
     last = last_step(model)
-    subject = Inspected.of(model)
+    subject = Inspected.from_model(model)
     reader = last.posterior_.reader
     rows = last.comparisons_.items[:, : reader.n_features]
     if subject.id_place is not None:

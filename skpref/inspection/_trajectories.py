@@ -140,16 +140,16 @@ def trajectories(
     reference = board if relative is None else contenders(model, _item_list(relative), at=at)
     over = chosen.subject.over_hyperparameters(average)
     component, groups = _item_components(chosen, reference)
-    beside = component[:, None] == groups
-    rows, weights = _difference_weights(chosen, reference, beside)
+    same_component = component[:, None] == groups
+    rows, weights = _difference_weights(chosen, reference, same_component)
     n_components = len(np.unique(np.append(component, groups)))
-    is_joined = beside.sum(axis=1) > (n_components > 1 and relative is None)
+    is_joined = same_component.sum(axis=1) > (n_components > 1 and relative is None)
     mean, lower, upper = _summarise_at_times(over, rows, weights, asked, unit, level)
     mean[~is_joined], lower[~is_joined], upper[~is_joined] = 0.0, -np.inf, np.inf
     last_mean = mean[:, np.argmax(asked)]
     order = np.argsort(-last_mean, kind="stable") if best else np.arange(len(chosen))
     met = chosen.subject.answer_times(chosen.rows[:, 0])
-    return _Trajectories.of(
+    return _Trajectories.from_curves(
         board.subject.posterior,
         (chosen.names[order], axis.times(asked), mean[order], lower[order], upper[order]),
         unit,
@@ -234,7 +234,7 @@ def order_trajectory(
     curves = _summarise_at_times(over, rows, weights, asked, unit, level, column=-2) + shift
     answers = last_step(model).comparisons_
     shown = answers.items[answers.items[:, -1] == 1.0]
-    return _Trajectories.of(
+    return _Trajectories.from_curves(
         posterior,
         (np.array(["shown first"]), axis.times(asked), *curves),
         unit,
@@ -270,7 +270,7 @@ class _Trajectories(Bunch):
     """Trajectories, which show their ends."""
 
     @classmethod
-    def of(
+    def from_curves(
         cls, posterior: Any, curves: tuple[Array, ...], unit: str, level: float, **fields: Any
     ) -> "_Trajectories":
         """Return the Bunch of names, times, means and interval ends, and further fields."""
@@ -331,7 +331,7 @@ def _relative_times(axis: Any, times: ArrayLike | None) -> Array:
     n = 1 if np.ndim(times) == 0 else len(times)  # type: ignore[arg-type]  # stub too wide
     if not n:
         raise ValueError("times is empty; give one time at least, or None for those of training.")
-    return axis.relative(AnswerTimes.read(times, n, "times"))
+    return axis.to_relative(AnswerTimes.read(times, n, "times"))
 
 
 def _item_list(items: Any) -> Any:
@@ -350,11 +350,13 @@ def _item_components(
 
 
 def _difference_weights(
-    chosen: Contenders, reference: Contenders, beside: NDArray[np.bool_]
+    chosen: Contenders, reference: Contenders, same_component: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
     """Return rows and weights of contrasts: each chosen item less the mean of its references."""
     own = np.kron(np.eye(len(chosen)), chosen.shares)
-    mean = np.kron(beside / np.maximum(beside.sum(axis=1), 1)[:, None], reference.shares)
+    mean = np.kron(
+        same_component / np.maximum(same_component.sum(axis=1), 1)[:, None], reference.shares
+    )
     width = chosen.rows.shape[2]
     rows = np.concatenate([chosen.rows.reshape(-1, width), reference.rows.reshape(-1, width)])
     return rows, np.hstack([own, -mean])

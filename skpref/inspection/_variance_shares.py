@@ -61,7 +61,7 @@ def variance_shares(model: Any, *, level: float = 0.9, average: bool | str = "au
     (['noise', 'prompt'], True, 40, 120.0)
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    subject = Inspected.of(model)
+    subject = Inspected.from_model(model)
     over = subject.over_hyperparameters(average)
     every = np.array([_term_shares(each.posterior) for each in over.subjects])
     share = over.weights @ every

@@ -287,7 +287,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
         """Return the parameters that are chosen for a new trial of a number."""
         space = StudySpace(distributions)
         optimizer = self._fit_optimizer(judged, distributions, space, self._draw_seed(number))
-        beside = self._items_to_join(optimizer, judged, number, distributions, space)
+        beside = self._items_to_compare_with(optimizer, judged, number, distributions, space)
         for item in self._items_of_trials(judged, judged.skipped, distributions, space, number):
             if beside and len(_distinct_positions(optimizer, [*beside, item])) > len(beside):
                 optimizer.skip([*beside, item])
@@ -303,7 +303,7 @@ class PreferentialSampler(optuna.samplers.BaseSampler):
             ) from error
         return space.to_params(question[-1])
 
-    def _items_to_join(self, optimizer, judged, number, distributions, space):
+    def _items_to_compare_with(self, optimizer, judged, number, distributions, space):
         """Return the items that a new trial joins: those shown, or the best of those compared."""
         beside = self._items_of_trials(judged, judged.active, distributions, space, number)
         beside = [beside[k] for k in _distinct_positions(optimizer, beside)]

@@ -6,7 +6,13 @@ all that is asked of it: values, gradients in hyperparameters and inputs, spectr
 
 from skpref.kernels._anchored import AnchorFeatures
 from skpref.kernels._board import PART, PART_BOUNDS, leaderboard_kernel
-from skpref.kernels._contracts import PAIRED_ROWS, Kernel, difference_steps, far_origin, paired
+from skpref.kernels._contracts import (
+    PAIRED_ROWS,
+    Kernel,
+    difference_steps,
+    far_origin,
+    paired_kernel_values,
+)
 from skpref.kernels._features import (
     FiniteFeatures,
     Term,
@@ -37,8 +43,8 @@ from skpref.kernels._hyperparameters import (
     hyperparameter_names,
     identity_columns,
     lengthscale_indices,
-    measures,
     median_lengthscales,
+    reads_numbers,
     seen_columns,
     shortest_lengths,
     surely_covariance,

@@ -4,7 +4,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
-from skpref.kernels._contracts import Across, Array, Cross, Diagonal, Kernel, Pairs, Slope, condense
+from skpref.kernels._contracts import (
+    Across,
+    Array,
+    Cross,
+    Diagonal,
+    Kernel,
+    Pairs,
+    Slope,
+    strict_upper_triangle,
+)
 from skpref.kernels._gradients import CrossKernel
 from skpref.kernels._leaves import LEAVES, Leaf
 from skpref.kernels._wrappers import check_rows
@@ -67,7 +76,7 @@ class AnchorFeatures(gp.Kernel):
 class _AnchorLeaf(Leaf):
     def pairs(self, kernel: AnchorFeatures, X: Array) -> Pairs:
         x = kernel.features(X)
-        return Pairs(condense(x @ x.T), np.einsum("ij,ij->i", x, x), None)
+        return Pairs(strict_upper_triangle(x @ x.T), np.einsum("ij,ij->i", x, x), None)
 
     def cross(self, kernel: AnchorFeatures, X: Array, Z: Array) -> Cross:
         at_anchors = CrossKernel(kernel.kernel, X, kernel.anchors)

@@ -102,7 +102,7 @@ def near_zero(kernel: Kernel, *rows: Array) -> tuple[Array, ...]:
     return rows if origin is None else tuple(each - origin for each in rows)
 
 
-def condense(matrix: Array) -> Array:
+def strict_upper_triangle(matrix: Array) -> Array:
     """Strict upper triangle of a square matrix, in the order of `pdist`."""
     return squareform(matrix, force="tovector", checks=False)
 
@@ -159,7 +159,7 @@ def differences(function: Callable[[Array], Array], X: Array, steps: Array) -> A
     return np.stack(columns, axis=-1)
 
 
-def paired(kernel: Kernel, A: Array, B: Array) -> Array:
+def paired_kernel_values(kernel: Kernel, A: Array, B: Array) -> Array:
     """k(a_i, b_i) for every row, without the (n, n) matrix."""
     if kernel.is_stationary():  # exact far from zero
         return kernel(A - B, np.zeros((1, A.shape[1])))[:, 0]

@@ -330,7 +330,9 @@ class Form(NamedTuple):
     slope: Array
 
     @classmethod
-    def gathered(cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array) -> "Form":
+    def merge_keys(
+        cls, keys: Sequence[tuple[Group, Monomial]], value: Array, slope: Array
+    ) -> "Form":
         """Make a form in which each key occurs once, with the sum of its values and slopes."""
         place: dict[tuple[Group, Monomial], int] = {}
         at = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
@@ -355,7 +357,7 @@ class Form(NamedTuple):
         of_one = (self.slope[:, None, :] * other.value[:, None]).reshape(len(keys), -1)
         of_two = (self.value[:, None, None] * other.slope).reshape(len(keys), -1)
         slope = of_one + of_two if same_theta else np.hstack([of_one, of_two])
-        return Form.gathered(keys, value, slope)
+        return Form.merge_keys(keys, value, slope)
 
 
 def _form_of_linear(kernel: Linear, n_columns: int) -> Form:
@@ -394,7 +396,7 @@ class _FeaturesView(View[Form | None]):
         slope[: len(one.keys), :one_width] = one.slope
         slope[len(one.keys) :, one_width:] = two.slope
         value = np.concatenate([one.value, two.value])
-        return Form.gathered([*one.keys, *two.keys], value, slope)
+        return Form.merge_keys([*one.keys, *two.keys], value, slope)
 
     def product(self, one: Form | None, two: Form | None) -> Form | None:
         return None if one is None or two is None else one.multiply(two, same_theta=False)
@@ -436,7 +438,7 @@ class _FeaturesView(View[Form | None]):
         present = [k for k, factor in enumerate(factors) if factor > 0.0]
         factor = np.array(factors)[present]
         value, slope = factor * inner.value[present], factor[:, None] * inner.slope[present]
-        return Form.gathered([keys[k] for k in present], value, slope)
+        return Form.merge_keys([keys[k] for k in present], value, slope)
 
 
 FEATURES, _PARTS = _FeaturesView(), _PartsView()

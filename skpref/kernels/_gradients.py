@@ -6,7 +6,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpref.kernels._contracts import Array, Kernel, assemble, condense, far_origin, paired
+from skpref.kernels._contracts import (
+    Array,
+    Kernel,
+    assemble,
+    far_origin,
+    paired_kernel_values,
+    strict_upper_triangle,
+)
 from skpref.kernels._views import ACROSS, CROSS, DIAGONAL, PAIRED, PAIRS, SPECTRUM
 from skpref.kernels._wrappers import Padded, check_rows, fold
 
@@ -74,7 +81,9 @@ def kernel_with_gradient(
         if contraction is None:
             return np.zeros(0)
         with _ignore_overflow():
-            return _replace_nan(np.asarray(contraction(condense(weight), np.diagonal(weight))))
+            return _replace_nan(
+                np.asarray(contraction(strict_upper_triangle(weight), np.diagonal(weight)))
+            )
 
     return K, contract
 
@@ -106,7 +115,7 @@ def kernel_values(
     if Z is None:
         return kernel(X) if far_origin(X) is None else kernel_with_gradient(kernel, X)[0]
     if far_origin(X, Z) is None:
-        return paired(kernel, X, Z) if aligned else kernel(X, Z)
+        return paired_kernel_values(kernel, X, Z) if aligned else kernel(X, Z)
     return across(kernel, X, Z, aligned=aligned)[0]
 
 

@@ -287,7 +287,7 @@ def _check_bounds(leaf: Kernel, hyperparameter: Hyperparameter) -> None:
         )
 
 
-def measures(kernel: Kernel, column: int) -> bool:
+def reads_numbers(kernel: Kernel, column: int) -> bool:
     """Say whether a kernel takes a column's values for numbers, not for names."""
     names = (Identity, ConstantKernel, WhiteKernel)
     return any(

@@ -21,11 +21,11 @@ from skpref.kernels._contracts import (
     Slope,
     Spectrum,
     assemble,
-    condense,
     difference_steps,
     differences,
     own_length,
-    paired,
+    paired_kernel_values,
+    strict_upper_triangle,
 )
 
 
@@ -552,7 +552,7 @@ class Leaf:
             gradient = kernel(X, eval_gradient=True)[1]
             return np.tensordot(assemble(off, diag, len(X)), gradient, axes=2)
 
-        return Pairs(condense(K), np.diagonal(K).copy(), contract)
+        return Pairs(strict_upper_triangle(K), np.diagonal(K).copy(), contract)
 
     def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
         """k(X, Z) and its gradient in X."""
@@ -576,7 +576,11 @@ class Leaf:
         """k(X, Z), or k(x_i, z_i) if ``aligned``, and its gradient in theta."""
 
         def value(of: Kernel) -> Array:
-            return paired(of, X, Z) if aligned else np.asarray(of(X, Z), dtype=np.float64)
+            return (
+                paired_kernel_values(of, X, Z)
+                if aligned
+                else np.asarray(of(X, Z), dtype=np.float64)
+            )
 
         def contract(weight: Array) -> Array:
             slopes = []
@@ -636,7 +640,10 @@ class _IdentityLeaf(Leaf):
 class _Dot(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         variance = float(kernel.sigma_0) * float(kernel.sigma_0)  # ∞ where ** raises
-        off, diag = condense(X @ X.T) + variance, np.einsum("ij,ij->i", X, X) + variance
+        off, diag = (
+            strict_upper_triangle(X @ X.T) + variance,
+            np.einsum("ij,ij->i", X, X) + variance,
+        )
         return Pairs(off, diag, lambda w, v: [2.0 * variance * (2.0 * w.sum() + v.sum())])
 
     def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
@@ -664,7 +671,7 @@ class _LinearLeaf(Leaf):
             gradient = -2.0 * np.einsum("ij,ij->j", x, weighted)
             return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
-        return Pairs(condense(x @ x.T), np.einsum("ij,ij->i", x, x), contract)
+        return Pairs(strict_upper_triangle(x @ x.T), np.einsum("ij,ij->i", x, x), contract)
 
     def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:
         x, z = kernel.scaled(X), kernel.scaled(Z)
@@ -783,12 +790,13 @@ class _Rational(_RadialLeaf):
 
 class _ProductMaternLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
-        off = condense(product_value(kernel, X, X))
+        off = strict_upper_triangle(product_value(kernel, X, X))
 
         def contract(weights: Array, diag: Array) -> Array:
             weighted = 2.0 * weights * off
             gradient = [
-                weighted @ (s**2 / (1.0 + s)) for s in map(condense, distances(kernel, X, X))
+                weighted @ (s**2 / (1.0 + s))
+                for s in map(strict_upper_triangle, distances(kernel, X, X))
             ]
             return np.array(gradient if kernel.anisotropic else [np.sum(gradient)])
 
@@ -834,7 +842,7 @@ class _ProductMaternLeaf(Leaf):
 class _WienerLeaf(Leaf):
     def pairs(self, kernel: Kernel, X: Array) -> Pairs:
         t = one_column(kernel, X)
-        off, diag = condense(wiener_value(kernel, t[:, None], t)), kernel.diag(X)
+        off, diag = strict_upper_triangle(wiener_value(kernel, t[:, None], t)), kernel.diag(X)
         return Pairs(off, diag, lambda w, v: [2.0 * (w @ off) + np.vdot(v, diag)])
 
     def cross(self, kernel: Kernel, X: Array, Z: Array) -> Cross:

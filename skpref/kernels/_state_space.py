@@ -398,7 +398,7 @@ class _ProcessesView(View[dict[_TimeLeaf | None, Form] | None]):
                 together = [*forms[name].keys, *form.keys]
                 value = np.concatenate([forms[name].value, form.value])
                 slope = np.concatenate([forms[name].slope, form.slope])
-                form = Form.gathered(together, value, slope)
+                form = Form.merge_keys(together, value, slope)
             forms[name] = form
         return forms
 

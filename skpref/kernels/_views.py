@@ -18,10 +18,10 @@ from skpref.kernels._contracts import (
     Slope,
     Spectrum,
     assemble,
-    condense,
     far_origin,
     near_zero,
     power_slope,
+    strict_upper_triangle,
 )
 from skpref.kernels._leaves import OTHER, Identity, ItemEffect, Linear, leaf_of
 from skpref.kernels._wrappers import (
@@ -91,14 +91,14 @@ class _PairsView(View[Pairs]):
         K = margin_covariance(assemble(inner.off, inner.diag, 2 * n))
         base = inner.contract
         if base is None:
-            return Pairs(condense(K), np.diagonal(K).copy(), None)
+            return Pairs(strict_upper_triangle(K), np.diagonal(K).copy(), None)
 
         def contract(off: Array, diag: Array) -> Array:
             weight = assemble(off, diag, n)
             stacked = np.block([[weight, -weight], [-weight, weight]])
-            return base(condense(stacked), np.tile(diag, 2))
+            return base(strict_upper_triangle(stacked), np.tile(diag, 2))
 
-        return Pairs(condense(K), np.diagonal(K).copy(), contract)
+        return Pairs(strict_upper_triangle(K), np.diagonal(K).copy(), contract)
 
 
 # --- k(X, Z), or k(x_i, z_i) row by row, and its gradient in theta -------------------------------
@@ -442,7 +442,7 @@ class _FeaturesPart(View[Kernel | None]):
         return None
 
 
-class _CentredView(View[tuple[Kernel, Kernel]]):
+class _MovedOriginView(View[tuple[Kernel, Kernel]]):
     """Return a kernel of the same margins with centred linear terms, and the kernel as it is.
 
     Both, as a product has the same margins only where its other factor is constant.
@@ -505,5 +505,5 @@ def with_centred_linear_terms(kernel: Kernel, items: Array) -> Kernel:
     >>> kernel, kernel.centre
     (Linear(length_scale=1), array([2024.]))
     """
-    centred, plain = fold(kernel, _CentredView(), items)
+    centred, plain = fold(kernel, _MovedOriginView(), items)
     return kernel if centred == plain else centred

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process import kernels as gp
 
-from skpref.kernels._contracts import Array, Kernel, near_zero, paired
+from skpref.kernels._contracts import Array, Kernel, near_zero, paired_kernel_values
 
 
 def check_rows(X: ArrayLike, name: str = "X") -> Array:
@@ -142,7 +142,7 @@ class PreferenceKernel(Wrapper):
         """Compute the variances of the margins, (n,)."""
         first, second = self._sides(X)
         own: Array = self.kernel.diag(first) + self.kernel.diag(second)
-        return own - 2.0 * paired(self.kernel, first, second)
+        return own - 2.0 * paired_kernel_values(self.kernel, first, second)
 
     def is_stationary(self) -> bool:
         """Return False: it depends on both items of a duel."""

@@ -204,7 +204,7 @@ class Likelihood(BaseEstimator, ABC):
     @property
     def duel_scale(self) -> DuelScale:
         """Return the scale of the outcomes of a duel."""
-        return DuelScale.of(self.kinds)
+        return DuelScale.from_kinds(self.kinds)
 
     @property
     def n_outcomes(self) -> int:
@@ -273,20 +273,20 @@ class Likelihood(BaseEstimator, ABC):
         values = zip(self.free, theta, strict=True)
         return self._with({n: float(t if n in self.linear else np.exp(t)) for n, t in values})
 
-    def held(self) -> Self:
+    def fix_hyperparameters(self) -> Self:
         """Return the likelihood with every hyperparameter fixed where it is."""
         fixed = copy(self)
         for name in self.hyperparameters:
             setattr(fixed, f"{name}_bounds", "fixed")
         return fixed
 
-    def bounded(self, name: str, bounds: tuple[float, float]) -> Self:
+    def replace_bounds(self, name: str, bounds: tuple[float, float]) -> Self:
         """Return the likelihood with other bounds of a hyperparameter."""
         changed = copy(self)
         setattr(changed, f"{name}_bounds", bounds)
         return changed
 
-    def in_unit(self, unit: float) -> Self:
+    def change_unit(self, unit: float) -> Self:
         """Return the likelihood with what is learned, and its bounds, in units of the utility."""
         powers, free = self.unit_powers, self.free
         changed = self._with({k: self._value(k) * unit ** powers.get(k, 0) for k in free})
@@ -329,11 +329,13 @@ class Likelihood(BaseEstimator, ABC):
                     self._check_log_concave_at(margin, at)
                     self._check_derivatives_at(margin, at)
 
-    def _check_numbers_at(self, margin: Array, at: Derivatives) -> None:
+    def _check_numbers_at(self, margin: Array, margins: Derivatives) -> None:
         """Raise ValueError where `log_prob` or its derivatives are NaN at moderate margins."""
         is_near = np.abs(margin) <= _NEAR * np.max(margin)
-        is_nan = np.isnan(at.gradient) | np.isnan(at.curvature)
-        wrong = np.flatnonzero(is_near & (np.isnan(at.value) | (np.isfinite(at.value) & is_nan)))
+        is_nan = np.isnan(margins.gradient) | np.isnan(margins.curvature)
+        wrong = np.flatnonzero(
+            is_near & (np.isnan(margins.value) | (np.isfinite(margins.value) & is_nan))
+        )
         if len(wrong):
             raise ValueError(
                 f"log_prob of the likelihood {type(self).__name__} holds NaN at a margin of "
@@ -341,9 +343,9 @@ class Likelihood(BaseEstimator, ABC):
                 "Return the logarithm of the probability and its three derivatives at every margin."
             )
 
-    def _check_log_concave_at(self, margin: Array, at: Derivatives) -> None:
+    def _check_log_concave_at(self, margin: Array, margins: Derivatives) -> None:
         """Raise ValueError where the slope of a log-probability rises with the margin."""
-        slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[1:3])
+        slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in margins[1:3])
         if np.all(np.isnan(slope)) or np.all(np.isnan(curvature)):
             return
         rise = slope - np.fmin.accumulate(slope)
@@ -366,7 +368,7 @@ class Likelihood(BaseEstimator, ABC):
             "fit(X, y, judges=...): a judge's reliability allows for that."
         )
 
-    def _check_derivatives_at(self, margin: Array, at: Derivatives) -> None:
+    def _check_derivatives_at(self, margin: Array, margins: Derivatives) -> None:
         """Raise ValueError where values, slopes and curvatures are not those of one concave
         function.
 
@@ -374,7 +376,7 @@ class Likelihood(BaseEstimator, ABC):
         of its slope between what the curvatures say; where it has a kink, in one place alone, a
         slope falls by more.
         """
-        value, slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in at[:3])
+        value, slope, curvature = (np.where(np.isfinite(x), x, np.nan) for x in margins[:3])
         step = np.diff(margin)
         for name, function, ends, kinks in (
             ("log p changes", value, slope, False),
@@ -579,7 +581,7 @@ class Likelihood(BaseEstimator, ABC):
         variance: Array,
         counts: Array,
         answers: Answers,
-        near: tuple[Array, Array] | None = None,
+        guess: tuple[Array, Array] | None = None,
     ) -> Site:
         """Return the site that EP gives each of several equal answers, all of whose sites are
         unknown.
@@ -591,7 +593,7 @@ class Likelihood(BaseEstimator, ABC):
         counts : ndarray of shape (n,)
             Numbers of equal answers, above 1.
         answers : Answers
-        near : (ndarray, ndarray), optional
+        guess : (ndarray, ndarray), optional
             Mean and variance of a present cavity, from which the search may start.
 
         Returns

@@ -149,7 +149,7 @@ class GradedProbit(Probit):
         )
         return changed
 
-    def held(self) -> Self:
+    def fix_hyperparameters(self) -> Self:
         """Return the likelihood with every hyperparameter fixed where it is."""
         fixed = copy(self)
         for name in (*Probit.hyperparameters, "grade_threshold"):

@@ -88,9 +88,9 @@ class JudgeReliability(Likelihood):
         """Return the same reliability with the base at other hyperparameters."""
         return type(self)(self.base.at(theta), self.reliability)
 
-    def held(self) -> Self:
+    def fix_hyperparameters(self) -> Self:
         """Return the likelihood with every hyperparameter fixed where it is."""
-        return type(self)(self.base.held(), self.reliability)
+        return type(self)(self.base.fix_hyperparameters(), self.reliability)
 
     # -- what judges see -----------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class JudgeReliability(Likelihood):
         variance: Array,
         counts: Array,
         answers: Answers,
-        near: tuple[Array, Array] | None = None,
+        guess: tuple[Array, Array] | None = None,
     ) -> Site:
         """Return the site of each of several equal answers, see `Likelihood.repeated_site`."""
         sites = Site(np.zeros(len(mean)), np.zeros(len(mean)))  # at random: none
@@ -179,7 +179,7 @@ class JudgeReliability(Likelihood):
             return r * mean[looks], r**2 * variance[looks]
 
         centre, spread = as_seen(mean, variance)
-        cavity = None if near is None else as_seen(*near)
+        cavity = None if guess is None else as_seen(*guess)
         site = self.base.repeated_site(centre, spread, counts[looks], some, cavity)
         sites.precision[looks] = r**2 * site.precision
         sites.shift[looks] = r * site.shift

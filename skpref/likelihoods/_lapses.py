@@ -100,19 +100,21 @@ class Lapses(Likelihood):
         rate = values.get(_RATE, self.lapse_rate)
         return type(self)(self.base._with(own), rate, self.lapse_rate_bounds)
 
-    def held(self) -> Self:
+    def fix_hyperparameters(self) -> Self:
         """Return the likelihood with every hyperparameter fixed where it is."""
-        return type(self)(self.base.held(), self.lapse_rate, "fixed")
+        return type(self)(self.base.fix_hyperparameters(), self.lapse_rate, "fixed")
 
-    def bounded(self, name: str, bounds: tuple[float, float]) -> Self:
+    def replace_bounds(self, name: str, bounds: tuple[float, float]) -> Self:
         """Return the likelihood with other bounds of a hyperparameter."""
         if name == _RATE:
             return type(self)(self.base, self.lapse_rate, bounds)
-        return type(self)(self.base.bounded(name, bounds), self.lapse_rate, self.lapse_rate_bounds)
+        return type(self)(
+            self.base.replace_bounds(name, bounds), self.lapse_rate, self.lapse_rate_bounds
+        )
 
-    def in_unit(self, unit: float) -> Self:
+    def change_unit(self, unit: float) -> Self:
         """Return the likelihood with what is learned, and its bounds, in units of the utility."""
-        return type(self)(self.base.in_unit(unit), self.lapse_rate, self.lapse_rate_bounds)
+        return type(self)(self.base.change_unit(unit), self.lapse_rate, self.lapse_rate_bounds)
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless the base, the rate and its bounds are sound."""

@@ -18,7 +18,7 @@ from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import SURE, Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
-from skpref.likelihoods._repeats import equal_slabs, find_repeated_sites
+from skpref.likelihoods._repeats import equal_slab_sites, find_repeated_sites
 
 
 class Intervals(NamedTuple):
@@ -56,7 +56,7 @@ class Intervals(NamedTuple):
         bounded[self.slabs] = True
         return np.flatnonzero(~bounded & (self.noise > 0.0))
 
-    def moved(self, cuts: Array, by_margin: Array, by_width: Array) -> Array:
+    def threshold_slopes(self, cuts: Array, by_margin: Array, by_width: Array) -> Array:
         """Return the derivative of something where the thresholds move by ``cuts``.
 
         Parameters
@@ -68,13 +68,13 @@ class Intervals(NamedTuple):
         by_width : ndarray of shape (..., n_slabs)
             Its derivatives in the widths.
         """
-        middle, half = middles(cuts)
+        middle, half = interval_middles(cuts)
         slope = np.where(self.noise > 0.0, -middle[self.kind] * by_margin, 0.0)
         slope[..., self.slabs] += half[self.kind[self.slabs]] * by_width
         return slope
 
 
-def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
+def interval_ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
     """Return lower and upper ends of the noisy margins that rows of these kinds stand for.
 
     Parameters
@@ -87,7 +87,7 @@ def ends(cuts: Array, kind: NDArray[np.int8]) -> tuple[Array, Array]:
     return lower[kind], upper[kind]
 
 
-def middles(cuts: Array) -> tuple[Array, Array]:
+def interval_middles(cuts: Array) -> tuple[Array, Array]:
     """Return each kind's middle of the slab and half width; of a half line its end and infinity.
 
     There are few kinds and many rows, so that it is quicker to find these once for each kind.
@@ -192,7 +192,7 @@ class ExpectedProbit(Likelihood):
         if rows is not None:
             derivatives["order_effect"] = rows.lead * slope.by_mean
             for name, cuts in self._threshold_slopes().items():
-                derivatives[name] = rows.moved(cuts, slope.by_mean, np.zeros(0))
+                derivatives[name] = rows.threshold_slopes(cuts, slope.by_mean, np.zeros(0))
         return np.stack([derivatives[name] for name in self.free])
 
     def _averaged(self, margin, noise, answers):
@@ -369,9 +369,12 @@ class Probit(ExpectedProbit):
                 by_width = np.stack(
                     [at.edge / scale, at.edge_gradient / scale**2, at.edge_curvature / scale**3]
                 )
-            z, edges = margin + rows.ahead, rows.moved(self._thresholds, by_margin, by_width)
+            z, edges = (
+                margin + rows.ahead,
+                rows.threshold_slopes(self._thresholds, by_margin, by_width),
+            )
             slopes = {
-                name: rows.moved(cuts, by_margin, by_width)
+                name: rows.threshold_slopes(cuts, by_margin, by_width)
                 for name, cuts in self._threshold_slopes().items()
             }
             slopes["order_effect"] = rows.lead * by_margin
@@ -404,7 +407,7 @@ class Probit(ExpectedProbit):
         scale = self.duel_scale
         if scale.n_columns == 2:
             return _stack_outcomes(tail_function(-u), tail_function(u))
-        lower, upper = ends(self._thresholds, scale.kinds(np.maximum(scale.labels, 0)))
+        lower, upper = interval_ends(self._thresholds, scale.kinds(np.maximum(scale.labels, 0)))
         parts, top = [], standardise(lower[-1], variance, self.margin_variance)
         for at in range(1, scale.n_columns - 1):
             label = scale.labels[at]
@@ -566,7 +569,7 @@ class Probit(ExpectedProbit):
         variance: Array,
         counts: Array,
         answers: Answers,
-        near: tuple[Array, Array] | None = None,
+        guess: tuple[Array, Array] | None = None,
     ) -> Site:
         """Return the common site of equal answers, see `Likelihood.repeated_site`.
 
@@ -575,7 +578,7 @@ class Probit(ExpectedProbit):
         """
         rows, noise = self._intervals(answers), self.margin_variance
         if rows is None:
-            start = None if near is None else near[0] / np.sqrt(near[1] + noise)
+            start = None if guess is None else guess[0] / np.sqrt(guess[1] + noise)
             return Site(*find_repeated_sites(mean, variance, counts, noise, start))
         precision, shift = np.full((2, len(mean)), np.nan)
         for at in (rows.half_lines, rows.slabs):
@@ -583,9 +586,9 @@ class Probit(ExpectedProbit):
                 continue
             away = rows.shift[at]
             cavities = mean[at] + away, variance[at], counts[at], noise
-            cavity = None if near is None else (near[0][at] + away, near[1][at])
+            cavity = None if guess is None else (guess[0][at] + away, guess[1][at])
             if at is rows.slabs:
-                sites = equal_slabs(*cavities, rows.width, cavity)
+                sites = equal_slab_sites(*cavities, rows.width, cavity)
             else:
                 start = None if cavity is None else cavity[0] / np.sqrt(cavity[1] + noise)
                 sites = find_repeated_sites(*cavities, start)
@@ -597,7 +600,7 @@ class Probit(ExpectedProbit):
         rows, n = self._intervals(answers), len(answers.kind)
         if rows is None:
             return TruncationBox(np.zeros(n), np.full(n, np.inf), np.full(n, self.margin_variance))
-        lower, upper = ends(self._thresholds, answers.kind)
+        lower, upper = interval_ends(self._thresholds, answers.kind)
         return TruncationBox(lower - rows.ahead, upper - rows.ahead, rows.noise)
 
     @property
@@ -622,7 +625,7 @@ class Probit(ExpectedProbit):
         unknown = self.tie_threshold is None and bool(np.any(kind == TIE))
         if unknown or kind.max(initial=0) > max(self.kinds):
             check_kinds(np.unique(kind).tolist(), self.kinds, type(self).__name__)
-        middle, half = middles(cuts)
+        middle, half = interval_middles(cuts)
         index = kind.astype(np.intp)  # which numpy would else make of it every time
         slabs = np.flatnonzero(np.isfinite(half)[index])
         noise = np.where(kind == INEQUALITY, 0.0, self.margin_variance)
@@ -653,10 +656,10 @@ class Probit(ExpectedProbit):
                 at = slabs_of(mean, scale, rows)
                 gradient[rows.slabs], by_width = at.gradient, at.edge / scale[rows.slabs]
             gradient = np.where(sure, 0.0, gradient / scale)
-        along = rows.moved(self._thresholds, gradient, by_width)
+        along = rows.threshold_slopes(self._thresholds, gradient, by_width)
         share = rows.noise / np.where(sure, 1.0, total)
         slopes = {
-            name: rows.moved(cuts, gradient, by_width)
+            name: rows.threshold_slopes(cuts, gradient, by_width)
             for name, cuts in self._threshold_slopes().items()
         }
         slopes["noise_variance"] = -0.5 * share * ((mean + rows.ahead) * gradient + along)

@@ -85,7 +85,7 @@ def _fixed_point_excess(u, mean, variance, others, noise):
     return _Equal(excess, slope, precision, shift)
 
 
-def equal_slabs(mean, variance, counts, noise, width, cavity=None):
+def equal_slab_sites(mean, variance, counts, noise, width, cavity=None):
     """Find the sites of equal answers whose noisy margin is within a slab.
 
     Parameters
@@ -143,11 +143,11 @@ class _Excess(NamedTuple):
     shift: np.ndarray
 
 
-def _newton_step(at):
+def _newton_step(excess):
     """Return the step of Newton's method in both coordinates of a cavity."""
-    det = at.of_u[0] * at.of_v[1] - at.of_v[0] * at.of_u[1]
-    along = (at.of_v[0] * at.variance - at.of_v[1] * at.mean) / det
-    up = (at.of_u[1] * at.mean - at.of_u[0] * at.variance) / det
+    det = excess.of_u[0] * excess.of_v[1] - excess.of_v[0] * excess.of_u[1]
+    along = (excess.of_v[0] * excess.variance - excess.of_v[1] * excess.mean) / det
+    up = (excess.of_u[1] * excess.mean - excess.of_u[0] * excess.variance) / det
     return along, up
 
 

@@ -23,7 +23,7 @@ from skpref.fitting import (
     likelihood_priors,
     pair_effect_priors,
 )
-from skpref.gp import forgetting
+from skpref.gp import forgetting_kernel
 from skpref.inference import (
     ENGINES,
     EP,
@@ -151,7 +151,7 @@ def make_configuration(space: Space, options: dict, n_given: int) -> Configurati
         )
         if tastes is not None:
             priors = (*priors, own_variance_prior())
-        whole = kernel if rate is None else forgetting(kernel, space.n_columns, rate)
+        whole = kernel if rate is None else forgetting_kernel(kernel, space.n_columns, rate)
         return Model(whole, likelihood, engine, priors, monotone=monotone)
 
     likelihood, plain = _make_likelihoods(options)

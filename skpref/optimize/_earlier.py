@@ -122,7 +122,9 @@ def read_earlier(
     if isinstance(earlier, CollaborativePreferenceRegressor):
         check_is_fitted(earlier)
         rows = space.initial_rows(0, 0, N_ANCHORS)
-        return _tastes_of_fit(earlier, _item_numbers(rows, earlier, space), rows, kernel, space)
+        return _tastes_of_fit(
+            earlier, _rows_to_model_features(rows, earlier, space), rows, kernel, space
+        )
     duels, users = _split_into_duels(_read_answers(earlier, space))
     model = CollaborativePreferenceRegressor(
         clone(kernel),
@@ -172,7 +174,7 @@ def _digest_arrays(*arrays):
     return digest_bytes(b"".join(each.tobytes() for each in arrays)).hex()
 
 
-def _item_numbers(rows, model, space):
+def _rows_to_model_features(rows, model, space):
     """Return the items of rows as a fitted model takes them, or raise ValueError."""
     items = [space.to_item(row) for row in rows]
     try:

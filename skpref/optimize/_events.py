@@ -75,17 +75,17 @@ def checksum(*values: int | float | str) -> bytes:
 # -- drafts ----------------------------------------------------------------------------------
 
 
-def draft_questions(
-    before: RunState,
+def draft_ask_event(
+    state: RunState,
     after: RunState,
     memory: Memory | None,
     space: Any,
     models: Models,
 ) -> Draft:
     """Return the event of the questions that are new in ``after``, and of a new memory."""
-    new = after.pending[len(after.pending) - (after.counter - before.counter) :]
+    new = after.pending[len(after.pending) - (after.counter - state.counter) :]
     payload: dict = {"questions": [each.items for each in new]}
-    payload |= _new_items_payload(before, after.items, space)
+    payload |= _new_items_payload(state, after.items, space)
     if new and new[0].form is not None:
         payload["form"] = new[0].form
     if new and new[0].fixed:
@@ -96,14 +96,14 @@ def draft_questions(
         payload["users"] = [each.user for each in new]
     arrays = None
     if memory is not None:
-        arrays = dump_arrays(memory, before, models)
+        arrays = dump_arrays(memory, state, models)
         payload["theta"], payload["fitted_at"] = memory.theta.tolist(), memory.fitted_at
         payload["arrays"] = None if arrays is None else digest_bytes(arrays).hex()
     return Draft("ask", payload, arrays)
 
 
 def draft_answer(
-    before: RunState,
+    state: RunState,
     items: Items,
     question: tuple,
     compared: tuple,
@@ -121,19 +121,19 @@ def draft_answer(
     payload |= {} if user is None else {"user": user}
     payload |= {"unusable": unusable} if unusable else {}
     kind = "skip" if outcome is None else "tell"
-    return Draft(kind, payload | _new_items_payload(before, items, space))
+    return Draft(kind, payload | _new_items_payload(state, items, space))
 
 
-def draft_value(before: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
+def draft_value(state: RunState, items: Items, record: ValueRecord, space: Any) -> Draft:
     """Return the draft of a measured value."""
     outcome = {"value": record.value, "deviation": record.deviation}
     payload = {"compared": (record.item,), "outcome": outcome}
-    return Draft("value", payload | _new_items_payload(before, items, space))
+    return Draft("value", payload | _new_items_payload(state, items, space))
 
 
-def _new_items_payload(before, items, space):
+def _new_items_payload(state, items, space):
     """Return what an event says of items that the state before it does not have, as a dict."""
-    new = items.values[len(before.items.values) :]
+    new = items.values[len(state.items.values) :]
     if not new:
         return {}
     added = {"items": [space.dump(value) for value in new]}

@@ -246,7 +246,7 @@ def widen_default_priors(model: Model, n_columns: int) -> Model:
         else:
             wider.append(_widen_noise_prior(prior, model.noise_index))
     if getattr(likelihood, "noise_variance_bounds", None) == ANSWERS["noise_variance_bounds"]:
-        likelihood = likelihood.bounded("noise_variance", CAUTIOUS.noise_bounds)
+        likelihood = likelihood.replace_bounds("noise_variance", CAUTIOUS.noise_bounds)
     return replace(model, likelihood=likelihood, priors=tuple(wider))
 
 
@@ -346,16 +346,16 @@ def _climb_paths(
         tops = space.snap(tops)
         near = [space.neighbours(row) for row in tops]
         owner = np.repeat(np.arange(len(tops)), [len(each) for each in near])
-        beside = np.concatenate(near)
-        if not len(beside):
+        near_rows = np.concatenate(near)
+        if not len(near_rows):
             break
-        values_beside = paths.value_and_gradient_of(beside, path[owner])[0]
+        values_beside = paths.value_and_gradient_of(near_rows, path[owner])[0]
         order = np.lexsort((values_beside, owner))  # the last of each owner is its best
         best = order[np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)]
         better = best[values_beside[best] > reached[owner[best]] + NEGLIGIBLE]
         if not len(better):
             break
-        tops[owner[better]] = beside[better]
+        tops[owner[better]] = near_rows[better]
         tops, reached = _ascend_paths(paths, path, tops, lengths, space)
     return reached.reshape(starts.shape).max(axis=0)
 

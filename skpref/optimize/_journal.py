@@ -281,7 +281,7 @@ class Journal:
                     connection.close()
             except sqlite3.Error as error:
                 if _sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                    raise self._translate_error(error) from error
+                    raise self._explain_sqlite_error(error) from error
                 if time.monotonic() > end:
                     raise TimeoutError(
                         f"The journal {self.path} was being written by another process for "
@@ -320,7 +320,7 @@ class Journal:
 
     # -- errors ------------------------------------------------------------------------------
 
-    def _translate_error(self, error):
+    def _explain_sqlite_error(self, error):
         """Return the error to raise for one of SQLite's, with what to do."""
         code = _sqlite_code(error)
         if code == sqlite3.SQLITE_NOTADB:

@@ -281,13 +281,13 @@ def _climb_neighbours(surface, space, point, value, moving):
     A neighbour differs in one value that has no gradient, such as a category.
     """
     for _ in range(EFFORT.n_steps):
-        beside = []
+        neighbour_rows = []
         for k in np.flatnonzero(moving):
             rows = space.neighbours(point[k])
             copies = np.repeat(point[None], len(rows), axis=0)
             copies[:, k] = rows
-            beside.append(copies)
-        near = np.concatenate(beside)
+            neighbour_rows.append(copies)
+        near = np.concatenate(neighbour_rows)
         if not len(near):
             break
         values = surface.values(near)

@@ -20,10 +20,10 @@ from skpref.fitting import (
     Model,
     Search,
     Start,
-    carried,
     fit_posterior,
+    match_state,
 )
-from skpref.gp import Posterior, UtilitiesGivenValues, at_present, check_sets
+from skpref.gp import Posterior, UtilitiesGivenValues, check_sets, present_posterior
 from skpref.inference import State, check_answers
 from skpref.kernels import Padded, kernel_values, outside_option_kernel
 from skpref.likelihoods import ANSWER_DEFAULTS, Likelihood
@@ -139,7 +139,7 @@ def posterior_on_items(posterior: Posterior, n_columns: int) -> Posterior:
     if not n_more:
         return posterior
     if isinstance(posterior.kernel, Product):
-        return at_present(posterior, n_columns)
+        return present_posterior(posterior, n_columns)
     kernel = Padded(posterior.kernel, n_columns, _further_columns(n_more))
     return replace(posterior, kernel=kernel, reader=Reader(n_columns), utilities=None)
 
@@ -443,7 +443,7 @@ def hallucinate(
     margins : ndarray of shape (n_rows,)
     """
     last = {"margins": margins[None]} if len(margins) else None
-    drawn = fitted.refined(rng, carried(last, None, fitted.comparisons, "answers"))
+    drawn = fitted.refine_with_engine(rng, match_state(last, None, fitted.comparisons, "answers"))
     return drawn.posterior, (drawn.state.chains or {})["margins"][0]
 
 

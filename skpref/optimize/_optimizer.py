@@ -759,7 +759,7 @@ class PreferenceOptimizer(Asking):
         monotone = self._session.configuration.models.whole.monotone
         if monotone is None:
             raise AttributeError("monotone_violations_ is there with monotone= alone.")
-        return monotone.violations(self._session.posterior())
+        return monotone.violation_shares(self._session.posterior())
 
     def to_unit(self, items: Iterable) -> np.ndarray:
         """Return unit-cube rows (n, n_columns) of items, as `posterior_` sees them."""

@@ -28,7 +28,7 @@ from skpref.data import (
     take_rows,
     warn_index_labels,
 )
-from skpref.fitting import Inspected, held, likelihood_of, without_component_warnings
+from skpref.fitting import Inspected, fix_hyperparameters, likelihood_of, without_component_warnings
 from skpref.optimize._answers import TIE, label_of_outcome
 from skpref.optimize._questions import check_answered
 from skpref.optimize._spaces import Pool
@@ -231,7 +231,7 @@ class PoolQuestions:
                 self._searched = (answers, self._fit_estimator(own, state, answers))
             own = self._searched[1]
             if searched < n:
-                own = self._fit_estimator(held(own), state, state.answers)
+                own = self._fit_estimator(fix_hyperparameters(own), state, state.answers)
             self._last = (state.answers, own)
         return self._last[1]
 
@@ -239,7 +239,7 @@ class PoolQuestions:
         """Return the posterior of the fitted estimator."""
         fitted = self.fit(state)
         if self._configuration.users is None:
-            return Inspected.of(fitted).posterior
+            return Inspected.from_model(fitted).posterior
         return final_estimator(fitted).posterior_
 
     def _fit_estimator(self, estimator, state, answers):

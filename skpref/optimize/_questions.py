@@ -40,7 +40,7 @@ from skpref.optimize._strategies import (
     random_question,
     random_rows,
 )
-from skpref.optimize._usability import Usability, usable_part
+from skpref.optimize._usability import Usability, usable_space
 
 # After a skip, until something is told, no question this close to the skipped one is asked (unit
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
@@ -116,7 +116,7 @@ class Questions:
         if self._configuration.believing:
             return fit.gaussian
         with blas_threads(state.max_rows):
-            return fit.refined(self._make_generator(0)).posterior
+            return fit.refine_with_engine(self._make_generator(0)).posterior
 
     def best_item(
         self, state: RunState, probability_usable: float | None = None, fixed: tuple = ()
@@ -238,7 +238,7 @@ class Questions:
     def _append_questions(self, state, n, layout, beside):
         """Return the state with n more questions of a layout, or raise NoQuestionLeftError."""
         for _ in range(n):
-            part = self._usable_part(state, layout.size)
+            part = self._usable_questions(state, layout.size)
             try:
                 state = part._append_question(state, layout, beside)
             except NoQuestionLeftError:
@@ -247,7 +247,7 @@ class Questions:
                 state = self._append_question(state, layout, beside)
         return state
 
-    def _usable_part(self, state, size):
+    def _usable_questions(self, state, size):
         """Return questions of the items whose probability to be usable is above a drawn level."""
         if not state.unusable_items:
             return self
@@ -266,7 +266,7 @@ class Questions:
             return self._space
         usability = Usability.fit(state)
         level = share * usability.probability(state.items.rows).max()
-        return usable_part(self._space, usability.with_level(level), n)
+        return usable_space(self._space, usability.with_level(level), n)
 
     def _layouts_by_preference(self, state, layouts):
         """Return layouts, the best one for the next question first; of initial duels a set."""
@@ -441,7 +441,7 @@ class Questions:
             if strategy.inference == "ep":
                 return fit.gaussian
             if not hallucinating:
-                posterior = fit.refined(rng).posterior
+                posterior = fit.refine_with_engine(rng).posterior
                 step = max(1, posterior.n_components // EFFORT.n_draws)
                 return replace(posterior, weights=posterior.weights[:, ::step])
             posterior, margins = _model.hallucinate(fit, memory.margins, rng)

@@ -19,7 +19,7 @@ from skpref.optimize._events import (
     apply_event,
     apply_events,
     draft_answer,
-    draft_questions,
+    draft_ask_event,
     draft_value,
 )
 from skpref.optimize._gain import ExpectedGain
@@ -256,7 +256,7 @@ class Session:
             extended = replace(state, items=items)
         after = self._questions.with_questions(extended, n, layouts, **more)
         memory = None if after.recalled is state.recalled else after.recalled.memory
-        return draft_questions(state, after, memory, self.space, self.configuration.models)
+        return draft_ask_event(state, after, memory, self.space, self.configuration.models)
 
     def record_answer(
         self,

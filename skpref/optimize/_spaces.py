@@ -13,7 +13,7 @@ from scipy.stats import qmc
 from sklearn.utils.validation import check_array
 
 from skpref._utils import sobol, warn
-from skpref.data import ItemTable, check_finite, is_frame, unmasked
+from skpref.data import ItemTable, check_finite, fill_masked, is_frame
 from skpref.optimize._dimensions import Interval, copy_value, make_dimension, plain_value
 
 # Rows spread over a space, or the items of a fit, that stand for all: of earlier people's
@@ -302,7 +302,7 @@ class Pool(Space):
         owner = np.searchsorted(first_places, firsts)
         within = np.flatnonzero(np.isin(firsts, first_places))
         self._named = {} if names is None else {names[k]: int(owner[k]) for k in within}
-        self._low, self._range = self._column_ranges()
+        self._low, self._range = self._column_lows_and_extents()
         self.pool = (self._items - self._low) / self._range
         self._index_items()
         self.n_columns = self.n_dimensions = table.shape[1]
@@ -347,7 +347,7 @@ class Pool(Space):
             )
         return places[feasible]
 
-    def _column_ranges(self) -> tuple[np.ndarray, np.ndarray]:
+    def _column_lows_and_extents(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the least value of each feature, and its range, 1 if that is 0."""
         low, high = self._items.min(axis=0), self._items.max(axis=0)
         if not self.has_features:
@@ -514,7 +514,7 @@ def _read_candidates(candidates: Any) -> tuple[np.ndarray, list | None, list | N
 def _numeric_rows(table: Any) -> np.ndarray:
     """Return a table of numbers as an array of its own, or raise TypeError or ValueError."""
     try:
-        table = unmasked(table)
+        table = fill_masked(table)
         return check_array(table, dtype=np.float64, copy=True, ensure_all_finite=False)
     except TypeError as error:
         raise TypeError(
@@ -613,13 +613,13 @@ def is_labelled(item):
     return isinstance(item, Mapping) or (hasattr(item, "index") and hasattr(item, "items"))
 
 
-def _values_by_name(item, names, what):
+def _values_by_name(item, names, noun):
     """Return the values of a labelled item in the order of the names, or raise ValueError."""
     missing = [name for name in names if name not in item]
     extra = [name for name, _ in item.items() if name not in names]
     if missing or extra:
         raise ValueError(
-            f"An item must have the {what} {names}; missing: {missing}, not known: {extra}."
+            f"An item must have the {noun} {names}; missing: {missing}, not known: {extra}."
         )
     return [item[name] for name in names]
 

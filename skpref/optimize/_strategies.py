@@ -194,7 +194,7 @@ def _question_by_strategy(strategy, context):
         return _complete_question(strategy.acquisition, context, context.first_rows)
     question = None
     if strategy.incumbent == "joint":
-        question = _joint_question(strategy.acquisition, context)
+        question = _question_from_joint_pair(strategy.acquisition, context)
     if question is None:
         incumbent = incumbent_row(strategy, context)[None]
         question = _complete_question(strategy.acquisition, context, incumbent)
@@ -387,7 +387,7 @@ def _surface_given_members(acquisition, context, posterior, members) -> RowSurfa
 # --- items that are chosen together ---------------------------------------------------------
 
 
-def _joint_question(acquisition, context):
+def _question_from_joint_pair(acquisition, context):
     """Return a question whose first two rows maximise an acquisition together; None if none may."""
     if isinstance(acquisition, str) and acquisition in LOOKAHEADS:
         question = _lookahead_duel(acquisition, context, context.draw())

@@ -71,7 +71,7 @@ def _duels_with_bar(rows):
     return np.stack([items, np.broadcast_to(bar, items.shape)], axis=1)
 
 
-def usable_part(space: Any, usability: Usability, n: int) -> Any:
+def usable_space(space: Any, usability: Usability, n: int) -> Any:
     """Return the space of items whose probability to be usable is at least the level.
 
     Of a pool these are at least n.

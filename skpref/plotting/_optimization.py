@@ -119,7 +119,13 @@ def utility_line(optimizer: Any, run: Run, level: float, length: float) -> Line 
     # Unit-cube places between items are those of numbers in between.
     x = np.linspace(at.min(), at.max(), SIZES.curve_points)
     rows = np.interp(x, at[order], unit[order])[:, None]
-    return Line(x, Inspected.of(optimizer.posterior_).relative(rows, level).per(length), at)
+    return Line(
+        x,
+        Inspected.from_model(optimizer.posterior_)
+        .intervals_about_mean(rows, level)
+        .in_unit(length),
+        at,
+    )
 
 
 def _item_number(item):
@@ -235,7 +241,9 @@ class OptimizationDisplay(Display):
         run = read_run(optimizer)
         posterior = optimizer.posterior_
         length = unit_length(posterior, unit)
-        relative = Inspected.of(posterior).relative(run.rows, level).per(length)
+        relative = (
+            Inspected.from_model(posterior).intervals_about_mean(run.rows, level).in_unit(length)
+        )
         regret = None if objective is None else _item_regrets(run, objective, optimum)
         made = cls(
             run=run,

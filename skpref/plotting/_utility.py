@@ -282,7 +282,7 @@ class UtilityDisplay(Display):
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         if grid_resolution is not None:
             check_number("grid_resolution", grid_resolution, low=2, integer=True)
-        subject = Inspected.of(model, user)
+        subject = Inspected.from_model(model, user)
         length = unit_length(subject.posterior, unit)
         if X is None:
             table = subject.posterior.reader.table
@@ -295,7 +295,7 @@ class UtilityDisplay(Display):
         grid = grid_along_features(read_items(X), listed, resolution, reference, names)
         rows = subject.rows_of(grid.items)
         shown_subject = subject if item_effects else subject.without_item_effects()
-        relative = shown_subject.relative(rows, level).per(length)
+        relative = shown_subject.intervals_about_mean(rows, level).in_unit(length)
         shape = tuple(len(axis) for axis in grid.axes)
         others = grid.items.shape[1] - len(shape)
         held = "their median" if reference is None else "those of the reference"

@@ -92,7 +92,7 @@ def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     covariance = _check_covariance(covariance)
     variance = covariance.diagonal()
-    rounding = singular_below(len(covariance))
+    rounding = rounding_share(len(covariance))
     try:
         factor = cholesky(covariance, lower=True)
         # A pivot that is rounding is no variance: draws would leave the range by its root.
@@ -114,7 +114,7 @@ def covariance_root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return covariance, root
 
 
-def singular_below(t: int) -> float:
+def rounding_share(t: int) -> float:
     """Return the share of a variance, given the other coordinates, that counts as rounding."""
     return 10 * t * float(np.finfo(np.float64).eps)
 

@@ -16,7 +16,7 @@ from skpref.samplers._chains import (
     SamplingBox,
     check_generator,
     cholesky_factor,
-    singular_below,
+    rounding_share,
     start_positions,
 )
 from skpref.samplers.truncated_normal import TAIL, quantile_below, quantile_between
@@ -91,7 +91,7 @@ def gibbs(
     precision = cho_solve((factor, True), np.eye(t))  # Gibbs needs every entry of Σ⁻¹
     scale = np.sqrt(precision.diagonal())
     # A conditional variance that is rounding of the variance: singular, though a factor was found.
-    if np.max(covariance.diagonal() * scale**2) > 1 / singular_below(t):
+    if np.max(covariance.diagonal() * scale**2) > 1 / rounding_share(t):
         raise ValueError(f"covariance is not positive definite; {_SINGULAR}")
     # In units of its conditional sd 1/√P_jj coordinate j has the conditional mean (pull v)_j:
     # v_j − [Pv]_j / P_jj = −Σ_{i≠j} P_ji v_i / P_jj.  # GPML (5.12)
@@ -134,12 +134,12 @@ def _sweep(v, pull, walls, uniform):
         _draw_coordinates(v, before, pull, walls, uniform, _draw_between)
 
 
-def _draw_coordinates(v, before, pull, walls, uniform, draw):
+def _draw_coordinates(v, previous, pull, walls, uniform, draw):
     """Write a draw of each coordinate, one after the other, to v; return conditional means."""
     # Above row i the changes of those drawn already, from row i on the means before these.
-    change, means = pull @ before, np.empty_like(before)
+    change, means = pull @ previous, np.empty_like(previous)
     ends = (wall.tolist() for wall in walls)
-    coordinates = enumerate(zip(means, v, before, uniform, *ends, strict=True))
+    coordinates = enumerate(zip(means, v, previous, uniform, *ends, strict=True))
     for i, (mean, new, old, share, lower, upper) in coordinates:
         np.dot(pull[i, :i], change[:i], out=mean)
         mean += change[i]

@@ -149,27 +149,27 @@ def _slab_quantile(lower, upper, uniform):
     return np.where(flip, -x, x)
 
 
-def _far_quantile(near, end, share):
+def _far_quantile(lower, end, share):
     """Return the point beyond which ``share`` of the mass between near > 36 and end lies.
 
     At near + s there is left Q(near + s)/Q(near) = exp(−near s − s²/2) M(near + s)/M(near), with
     Mills' ratio M; no logarithm of Q is taken, which far out has lost the digits that s needs.
     """
     root2 = np.sqrt(2.0)
-    mills = erfcx(near / root2)
+    mills = erfcx(lower / root2)
 
     def log_left(s):
-        return np.log(erfcx((near + s) / root2) / mills) - s * (near + 0.5 * s)
+        return np.log(erfcx((lower + s) / root2) / mills) - s * (lower + 0.5 * s)
 
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        wide = log_left(end - near)
+        wide = log_left(end - lower)
         missing = np.where(wide > -np.inf, -np.expm1(wide), 1.0)  # 0/0 where M ends as 0
         log_target = np.maximum(np.log1p((share - 1.0) * missing), wide)
-        step = -log_target / near
+        step = -log_target / lower
         for _ in range(5):
-            hazard = np.sqrt(2.0 / np.pi) / erfcx((near + step) / root2)
+            hazard = np.sqrt(2.0 / np.pi) / erfcx((lower + step) / root2)
             step = step + (log_left(step) - log_target) / hazard
-    return near + np.where(step >= 0, step, 0.0)  # NaN: so far out that all is at `near`
+    return lower + np.where(step >= 0, step, 0.0)  # NaN: so far out that all is at `lower`
 
 
 def quantile_below(upper: np.ndarray, uniform: np.ndarray) -> np.ndarray:

@@ -85,7 +85,9 @@ def run_course(optimizer: Any) -> dict | None:
     run = read_run(optimizer)
     posterior = optimizer.posterior_
     length = unit_length(posterior, "noise")
-    relative = Inspected.of(posterior).relative(run.rows, _LEVEL).per(length)
+    relative = (
+        Inspected.from_model(posterior).intervals_about_mean(run.rows, _LEVEL).in_unit(length)
+    )
     best = best_so_far(run, relative.mean)
     chosen = [
         None if won is None else positions.tolist().index(won)

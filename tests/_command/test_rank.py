@@ -649,7 +649,7 @@ def test_a_feature_with_a_slip_in_one_vote_is_the_same_for_most(tmp_path, capsys
         assert "held equal (length " in said
 
 
-def drifting(tmp_path, gaps=0):
+def drifting_kernel(tmp_path, gaps=0):
     """Votes of two years in which who is best early is worst late."""
     rng = np.random.default_rng(1)
     rows, n = table(120, seed=2), 120
@@ -666,7 +666,7 @@ def drifting(tmp_path, gaps=0):
 
 @pytest.mark.slow
 def test_boards_of_a_time(tmp_path, capsys):
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     found = {}
     for name, more in (("now", []), ("then", ["--at", "2023-02-01"])):
         told = ["--time", "when", *more, "--out", tmp_path / name]
@@ -703,7 +703,7 @@ def of_each(rows):
 
 
 def test_who_voted_last_and_when(tmp_path, capsys, held):
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     assert run("rank", path, "--time", "when", "--by", "language", "--out", tmp_path) == 0
     taken, out = [row for row in rows_of(path) if row["language"]], capsys.readouterr().out
     expected = of_each(taken)
@@ -760,7 +760,7 @@ def test_times_of_day(tmp_path, capsys, held, zone):
     ],
 )
 def test_boards_of_a_time_without_votes_say_so(tmp_path, capsys, held, at, words, others):
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     days = [row["when"] for row in rows_of(path)]
     end = min(days) if others == "later" else max(days)
     assert run("rank", path, "--time", "when", "--at", at, "--out", tmp_path) == 0
@@ -775,7 +775,7 @@ def test_boards_of_a_time_without_votes_say_so(tmp_path, capsys, held, at, words
 
 @pytest.mark.parametrize("unit", ["noise", "elo"])
 def test_how_fast_strengths_move_is_that_of_the_kernel(tmp_path, capsys, held, unit):
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     told = ["--time", "when", "--controls", "length", "--by", "language", "--unit", unit]
     assert run("rank", path, *told, "--out", tmp_path) == 0
     found = json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"]
@@ -798,7 +798,7 @@ def test_how_fast_strengths_move_is_that_of_the_kernel(tmp_path, capsys, held, u
 
 def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkeypatch):
     monkeypatch.setattr(_rank, "_strength_drift", lambda *_: StrengthDrift(1e-3, 7.0, "days"))
-    assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
+    assert run("rank", drifting_kernel(tmp_path), "--time", "when", "--out", tmp_path) == 0
     assert json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"]["deviation"] == 1e-3
     said = capsys.readouterr().out
     assert "no change of strengths" in said and "move by" not in said
@@ -807,7 +807,7 @@ def test_strengths_that_stay_are_not_said_to_move(tmp_path, capsys, held, monkey
 @pytest.mark.parametrize(("unit", "moves"), [("noise", 0.015), ("elo", 2.9), ("logit", 0.017)])
 def test_the_unit_does_not_make_strengths_move(tmp_path, capsys, held, monkeypatch, unit, moves):
     monkeypatch.setattr(_rank, "_strength_drift", lambda *_: StrengthDrift(moves, 7.0, "days"))
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     assert run("rank", path, "--time", "when", "--unit", unit) == 0
     said = capsys.readouterr().out
     assert "no change of strengths" in said and "move by" not in said
@@ -824,7 +824,7 @@ def test_votes_of_one_time_tell_of_no_change(tmp_path, capsys, held):
 
 def test_a_drift_of_another_form_is_not_spoken_of(tmp_path, capsys, held, monkeypatch):
     monkeypatch.setattr(_rank, "_DRIFT", "wiener")
-    assert run("rank", drifting(tmp_path), "--time", "when", "--out", tmp_path) == 0
+    assert run("rank", drifting_kernel(tmp_path), "--time", "when", "--out", tmp_path) == 0
     assert json.loads((tmp_path / "board.json").read_text("utf-8"))["drift"] is None
     said = capsys.readouterr().out
     assert "last vote" in said and "on a scale of" not in said
@@ -843,14 +843,14 @@ def test_a_board_is_of_a_time_of_the_same_kind(tmp_path, capsys, monkeypatch, co
         raise AssertionError("fitted")
 
     monkeypatch.setattr(PairwisePreferenceRegressor, "fit", fit)
-    assert run("rank", drifting(tmp_path), "--time", column, "--at", at) == 2
+    assert run("rank", drifting_kernel(tmp_path), "--time", column, "--at", at) == 2
     assert why in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mark", [".", "/", "-"])
 def test_dates_of_which_day_and_month_are_not_known(tmp_path, capsys, held, mark):
     pd = pytest.importorskip("pandas")
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     rows = {name: [row[name] for row in rows_of(path)] for name in rows_of(path)[0]}
     right = rows["when"]
     rows["when"] = [mark.join(reversed(day.split("-"))) for day in right]
@@ -867,13 +867,13 @@ def test_dates_of_which_day_and_month_are_not_known(tmp_path, capsys, held, mark
 
 
 def test_the_time_of_votes_is_no_control(tmp_path, capsys):
-    assert run("rank", drifting(tmp_path), "--time", "when", "--controls", "when") == 2
+    assert run("rank", drifting_kernel(tmp_path), "--time", "when", "--controls", "when") == 2
     assert "is that of --time already" in " ".join(capsys.readouterr().err.split())
 
 
 def test_dates_of_a_parquet_file(tmp_path, held):
     pl = pytest.importorskip("polars")
-    path = drifting(tmp_path)
+    path = drifting_kernel(tmp_path)
     frame = pl.read_csv(path).with_columns(pl.col("when").str.to_date())
     frame.write_parquet(tmp_path / "dated.parquet")
     assert run("rank", tmp_path / "dated.parquet", "--time", "when", "--out", tmp_path) == 0
@@ -882,7 +882,7 @@ def test_dates_of_a_parquet_file(tmp_path, held):
 
 
 def test_votes_without_a_time(tmp_path, capsys, held):
-    assert run("rank", drifting(tmp_path, gaps=3), "--time", "when") == 0
+    assert run("rank", drifting_kernel(tmp_path, gaps=3), "--time", "when") == 0
     assert "left out: 3 without a time." in capsys.readouterr().out
 
 

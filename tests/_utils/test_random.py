@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpref._utils._random import generator_of, seed_of, source_of
+from skpref._utils._random import make_generator, read_random_state, seed_of
 
 SOURCES = (np.random.default_rng, np.random.RandomState)
 
@@ -25,17 +25,17 @@ def test_seeds_from_every_kind_of_random_state():
 
 def test_generators_from_every_kind_of_source():
     own = np.random.default_rng(0)
-    assert generator_of(own) is own
-    assert generator_of(5).random() == generator_of(np.int64(5)).random()
-    assert generator_of(5).random() == np.random.default_rng(5).random()
-    assert generator_of(None).random() != generator_of(None).random()
+    assert make_generator(own) is own
+    assert make_generator(5).random() == make_generator(np.int64(5)).random()
+    assert make_generator(5).random() == np.random.default_rng(5).random()
+    assert make_generator(None).random() != make_generator(None).random()
     source = np.random.RandomState(1)
-    assert generator_of(source).random() == generator_of(np.random.RandomState(1)).random()
-    assert generator_of(source).random() != generator_of(np.random.RandomState(1)).random()
+    assert make_generator(source).random() == make_generator(np.random.RandomState(1)).random()
+    assert make_generator(source).random() != make_generator(np.random.RandomState(1)).random()
 
 
 def test_a_generator_is_a_source_of_its_own():
     generator = np.random.default_rng(0)
-    assert source_of(generator) is generator
-    assert isinstance(source_of(0), np.random.RandomState)
-    assert source_of(5).randint(100) == np.random.RandomState(5).randint(100)
+    assert read_random_state(generator) is generator
+    assert isinstance(read_random_state(0), np.random.RandomState)
+    assert read_random_state(5).randint(100) == np.random.RandomState(5).randint(100)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.active import all_pairs, bald, entropy, query
 from skpref.collaborative import CollaborativePreferenceRegressor
-from skpref.fitting import held
+from skpref.fitting import fix_hyperparameters
 from skpref.optimize import ActiveLearner, AlreadyAnswered, Question, read_journal
 from skpref.preprocessing import Itemwise
 
@@ -169,7 +169,7 @@ def test_hyperparameters_are_held(method):
         method=method, optimizer="fmin_l_bfgs_b", user_features=features, n_learning_answers=20
     )
     learned.fit(STUDY.X, STUDY.y, users=STUDY.users)
-    again = held(learned).fit(STUDY.X, STUDY.y, users=STUDY.users)
+    again = fix_hyperparameters(learned).fit(STUDY.X, STUDY.y, users=STUDY.users)
     assert_allclose(
         again.predict_proba(POOL, users=ASKED), learned.predict_proba(POOL, users=ASKED), atol=1e-6
     )
@@ -323,7 +323,9 @@ def test_hyperparameters_are_learned_with_every_few_answers():
         [each.outcome for each in told],
         [each.items.user for each in told],
     )
-    expected = held(estimator.fit(X[:8], y[:8], users=users[:8])).fit(X, y, users=users)
+    expected = fix_hyperparameters(estimator.fit(X[:8], y[:8], users=users[:8])).fit(
+        X, y, users=users
+    )
     assert_allclose(made.estimator_.predict(ITEMS), expected.predict(ITEMS), atol=1e-9)
 
 

@@ -115,7 +115,7 @@ def test_an_order_effect_is_learned_on_more_answers(monkeypatch, bounds):
         parts.append(lesson.part)
         return lesson.start
 
-    monkeypatch.setattr(_study.Lesson, "learned", learned)
+    monkeypatch.setattr(_study.Lesson, "learn_hyperparameters", learned)
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(6)[:2] for _ in range(200)])
     users, y = np.repeat(np.arange(10), 20), rng.integers(0, 2, 200)

@@ -17,7 +17,7 @@ from skpref.collaborative._tastes import (
     Features,
     MarginTable,
     TasteMargins,
-    marginal,
+    marginal_tastes,
 )
 from skpref.collaborative._teams import AnswerSites, ByUser, Crew, divide_into_teams
 from skpref.data._comparisons import Comparisons
@@ -49,7 +49,7 @@ def given(population=True):
     study = study._replace(users=np.where(study.users == 3, 4, study.users))  # 3 answers nothing
     seen = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
     seen = replace(seen, ordered=True)
-    by_user = ByUser.of(seen, study.users, N)
+    by_user = ByUser.from_comparisons(seen, study.users, N)
     space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     rng = np.random.default_rng(2)
     n, features = len(by_user.user), space.margin_features
@@ -62,7 +62,7 @@ def given(population=True):
 
 def found(told, prior, features=None):
     crew = Crew(told.margins, divide_into_teams(told.by_user, Probit(0.1), features, D, 6), None)
-    basis = Basis.of(prior)
+    basis = Basis.from_covariances(prior)
     return crew, posterior(crew, told.sites, basis)
 
 
@@ -152,11 +152,11 @@ def test_margins_of_answers_are_those_of_the_gaussian(features, population):
         "nd,ndt->nt", told.margins.heights[by_user.margin], truth.taste[by_user.user]
     )
     design[:, : truth.m] += told.margins.features[by_user.margin]
-    view = TasteMargins.of(told.margins, at.basis, at.common)
+    view = TasteMargins.from_margins(told.margins, at.basis, at.common)
     mean, variance = np.empty((2, len(by_user.user)))
     for team, known in zip(crew.teams, crew.collect_tastes(at.sites, at.basis), strict=True):
         for (users, rows), local in zip(team.batches, known, strict=True):
-            q = marginal(local, at.common, team.features.psi[users], view.wide)
+            q = marginal_tastes(local, at.common, team.features.psi[users], view.wide)
             is_answer = rows < len(team.answered.user)
             here = team.rows.start + rows[is_answer]
             parts = view.moments(np.append(team.answered.margin, 0)[rows], q)
@@ -196,7 +196,7 @@ def test_a_new_user_with_features_is_a_row_more_of_the_gaussian():
 
 def test_how_users_are_parted_does_not_matter(monkeypatch):
     prior, told = Covariances(covariance(0), covariance(1, 0.5)), given()
-    basis, seen = Basis.of(prior), []
+    basis, seen = Basis.from_covariances(prior), []
     for size, width in ((3, 2**15), (1000, 6)):
         monkeypatch.setattr(_teams, "_TEAM", size)
         crew = Crew(

@@ -26,7 +26,9 @@ from skpref.likelihoods import Probit
 def by_user_of(study):
     comparisons = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
     comparisons = replace(comparisons, ordered=True)
-    return ByUser.of(comparisons, study.users, int(study.users.max()) + 1), comparisons
+    return ByUser.from_comparisons(
+        comparisons, study.users, int(study.users.max()) + 1
+    ), comparisons
 
 
 # -- answers by user -----------------------------------------------------------------------
@@ -52,7 +54,7 @@ def test_blocks_hold_every_answer_once():
 def test_answers_are_counted_by_user_and_keep_their_winner():
     items = np.array([[0.0], [1.0]])
     seen = Comparisons.from_duels(items, [0, 0, 1, 0], [1, 1, 0, 1], [True, True, True, False])
-    by_user = ByUser.of(seen, np.array([0, 0, 0, 1]), 2)
+    by_user = ByUser.from_comparisons(seen, np.array([0, 0, 0, 1]), 2)
     margins = seen.rows.margins
     first = margins.first[by_user.margin]
     winner = np.where(by_user.sign > 0, first, margins.second[by_user.margin])

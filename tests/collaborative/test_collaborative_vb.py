@@ -105,7 +105,7 @@ def test_answers_factors_have_the_moments_of_quadrature():
         np.array([1.0, 1.0, 0.5]),
         kind=TIE * np.array(tie),
     )
-    by_user = ByUser.of(seen, np.zeros(3, dtype=int), 1)
+    by_user = ByUser.from_comparisons(seen, np.zeros(3, dtype=int), 1)
     mean, variance = np.array([0.2, 0.5, -0.3]), np.array([0.8, 0.4, 1.2])
     before = np.array([0.3, 0.7, 0.0]), np.array([0.1, -0.4, 0.0])
     wanted, _ = update_factors(likelihood, by_user, (mean, variance), 0.0, before)
@@ -184,7 +184,7 @@ def test_the_evidence_is_stationary_where_the_factors_settle(monkeypatch):
     monkeypatch.setattr(_factorised, "_GROWTH", 1e-12)
     study = make_study(n_users=5, n_each=6)
     seen = Comparisons.from_duels(study.items, *study.pairs.T, study.y == 1)
-    by_user = ByUser.of(seen, study.users, 5)
+    by_user = ByUser.from_comparisons(seen, study.users, 5)
     space = Inducing(RBF(1.0), seen.items, seen.rows.margins, seen.items)
     task = Task(space, by_user, Probit(0.1), 2, 1.0, 0.0, None, True, None)
     priors = users_prior(task), FitcPrior(space.margin_features, space.rest)

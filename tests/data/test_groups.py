@@ -61,7 +61,9 @@ def test_pieces_join_what_all_answers_join():
             rows = Comparisons.from_duels(
                 np.arange(len(items))[:, None], first[apart], second[apart], np.ones(apart.sum())
             )
-            groups = ItemGroups.of(keys[items][rows.items[:, 0].astype(int)], rows.rows, groups)
+            groups = ItemGroups.from_keys(
+                keys[items][rows.items[:, 0].astype(int)], rows.rows, groups
+            )
         label, answered = groups.labels_of(keys)
         assert same_partition(label, by_search(40, positions))
         met = positions[positions[:, 0] != positions[:, 1]]
@@ -77,7 +79,7 @@ def test_ten_thousand_links_in_a_row_are_one_component():
 
 def joined(comparisons):
     """Whether all items are of one component."""
-    return ItemGroups.of(comparisons.items, comparisons.rows).label.max() == 0
+    return ItemGroups.from_keys(comparisons.items, comparisons.rows).label.max() == 0
 
 
 def test_an_answer_joins_what_it_compares():

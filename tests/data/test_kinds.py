@@ -15,7 +15,7 @@ def test_labels_columns_and_kinds_name_the_same_outcomes(scale):
     np.testing.assert_array_equal(scale.columns(labels), np.arange(scale.n_columns))
     np.testing.assert_array_equal(labels, -labels[::-1])
     kinds = frozenset(scale.kinds(labels).tolist())
-    assert DuelScale.of(kinds) == DuelScale.of_columns(scale.n_columns) == scale
+    assert DuelScale.from_kinds(kinds) == DuelScale.of_columns(scale.n_columns) == scale
     for label in labels.tolist():
         scale.check_told(label)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from skpref.data import DUEL, GRADED, INEQUALITY, SET, TIE
 from skpref.duels import Comparisons
-from skpref.fitting._fit import carried
+from skpref.fitting._fit import match_state
 from skpref.fitting._parts import earlier_positions
 
 ITEMS = np.arange(8.0)[:, None]
@@ -234,7 +234,7 @@ def test_states_are_carried_to_more_answers(n, state_of):
     less, more = of_ranks(shown[:n], rank[:n]), of_ranks(shown, rank)
     single = state_of == "answers"
     size = less.n_singles if single else len(less.rows)
-    state = carried({"shift": np.arange(float(size))}, less, more, state_of)["shift"]
+    state = match_state({"shift": np.arange(float(size))}, less, more, state_of)["shift"]
     assert len(state) == (more.n_singles if single else len(more.rows))
     assert_array_equal(state[:size], np.arange(float(size)))
     index = earlier_positions(less, more, single=single)

@@ -14,7 +14,7 @@ EXPECTED = [89.5, 90.5, 0.0]
 
 
 def relative(time, n=3):
-    return TimeAxis.of(AnswerTimes.read(time, n))[1]
+    return TimeAxis.from_times(AnswerTimes.read(time, n))[1]
 
 
 def stamps(zone=None):
@@ -50,12 +50,12 @@ def test_time_zones_are_one_time():
     """Noon in Vienna, summer time from 31 March 2024 on, is 11 or 10 o'clock in Greenwich."""
     vienna = pd.Series(pd.to_datetime(DAYS).tz_localize("Europe/Vienna"))
     in_utc = vienna.dt.tz_convert("UTC")
-    axis, found = TimeAxis.of(AnswerTimes.read(vienna, 3))
+    axis, found = TimeAxis.from_times(AnswerTimes.read(vienna, 3))
     assert found.tolist() == relative(in_utc).tolist()
     assert found[1] - found[0] == pytest.approx(23.0 / 24.0, abs=1e-12)
     west = [each.astimezone(timezone(timedelta(hours=-8))) for each in in_utc]
-    assert axis.relative(AnswerTimes.read(west, 3)).tolist() == found.tolist()
-    assert axis.relative(AnswerTimes.read(west[1], 2)).tolist() == [found[1]] * 2
+    assert axis.to_relative(AnswerTimes.read(west, 3)).tolist() == found.tolist()
+    assert axis.to_relative(AnswerTimes.read(west[1], 2)).tolist() == [found[1]] * 2
 
 
 @pytest.mark.parametrize("zone", [None, UTC, timezone(timedelta(hours=5, minutes=30))])
@@ -65,7 +65,7 @@ def test_no_digit_of_a_clock_is_lost(zone):
         datetime(2024, 2, 29, 1, 2, 3, 456789, zone),
     ]
     apart = (clock[1] - clock[0]) / timedelta(microseconds=1)
-    axis, found = TimeAxis.of(AnswerTimes.read(clock, 2))
+    axis, found = TimeAxis.from_times(AnswerTimes.read(clock, 2))
     assert found.tolist() == [0.0, apart / 86_400e6]
     in_utc = [each.astimezone(UTC) if zone else each for each in clock]
     shown = [np.datetime64(each.replace(tzinfo=None), "us") for each in in_utc]
@@ -83,9 +83,9 @@ def test_a_frame_of_another_library():
     zoned = pd.Series(stamps("UTC"))
     assert relative(polars.Series(zoned.dt.tz_localize(None).to_numpy())).tolist() == EXPECTED
     series = polars.Series(zoned.dt.tz_localize(None).to_numpy()).dt.replace_time_zone("UTC")
-    axis, found = TimeAxis.of(AnswerTimes.read(series, 3))
+    axis, found = TimeAxis.from_times(AnswerTimes.read(series, 3))
     assert found.tolist() == EXPECTED
-    assert axis.relative(AnswerTimes.read(zoned, 3)).tolist() == EXPECTED
+    assert axis.to_relative(AnswerTimes.read(zoned, 3)).tolist() == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -99,22 +99,22 @@ def test_a_frame_of_another_library():
     ],
 )
 def test_numbers_are_relative_to_the_smallest(time):
-    axis, found = TimeAxis.of(AnswerTimes.read(time, 3))
+    axis, found = TimeAxis.from_times(AnswerTimes.read(time, 3))
     assert found.tolist() == [2.0, 0.0, 1.5]
     assert axis.now == 2.0
     assert axis.now == 2.0
-    assert axis.relative(AnswerTimes.read(0, 2)).tolist() == [-1.0, -1.0]
+    assert axis.to_relative(AnswerTimes.read(0, 2)).tolist() == [-1.0, -1.0]
 
 
 def test_a_single_time_is_that_of_all():
-    axis, found = TimeAxis.of(AnswerTimes.read(np.datetime64("2024-01-01"), 3))
+    axis, found = TimeAxis.from_times(AnswerTimes.read(np.datetime64("2024-01-01"), 3))
     assert found.tolist() == [0.0, 0.0, 0.0]
-    assert axis.relative(AnswerTimes.read(date(2024, 1, 3), 1)).tolist() == [2.0]
-    assert axis.relative(AnswerTimes.read(pd.Timestamp("2024-01-03"), 1)).tolist() == [2.0]
+    assert axis.to_relative(AnswerTimes.read(date(2024, 1, 3), 1)).tolist() == [2.0]
+    assert axis.to_relative(AnswerTimes.read(pd.Timestamp("2024-01-03"), 1)).tolist() == [2.0]
 
 
 def test_now_moves_forward_and_where_it_is_told():
-    axis, _ = TimeAxis.of(AnswerTimes.read([10.0, 20.0], 2))
+    axis, _ = TimeAxis.from_times(AnswerTimes.read([10.0, 20.0], 2))
     assert axis.until(np.array([5.0])).now == 10.0
     assert axis.until(np.array([50.0])).now == 50.0
     assert axis.at(12.0).now == 2.0
@@ -124,10 +124,10 @@ def test_now_moves_forward_and_where_it_is_told():
 
 
 def test_times_come_back_as_they_were():
-    numbers, found = TimeAxis.of(AnswerTimes.read([10.0, 12.5], 2))
+    numbers, found = TimeAxis.from_times(AnswerTimes.read([10.0, 12.5], 2))
     assert numbers.times(found).tolist() == [10.0, 12.5]
     given = np.array(DAYS, dtype="datetime64[us]")
-    dates, found = TimeAxis.of(AnswerTimes.read(given, 3))
+    dates, found = TimeAxis.from_times(AnswerTimes.read(given, 3))
     assert np.array_equal(dates.times(found), given)
 
 
@@ -156,7 +156,7 @@ def test_times_come_back_as_they_were():
 )
 def test_refused(time, message):
     with pytest.raises(ValueError, match=message):
-        TimeAxis.of(AnswerTimes.read(time, 3))
+        TimeAxis.from_times(AnswerTimes.read(time, 3))
 
 
 KINDS = {"numbers": [1.0, 2.0, 3.0], "without": stamps(), "with a time zone": stamps("UTC")}
@@ -165,12 +165,12 @@ KINDS = {"numbers": [1.0, 2.0, 3.0], "without": stamps(), "with a time zone": st
 @pytest.mark.parametrize("fitted", KINDS)
 @pytest.mark.parametrize("asked", KINDS)
 def test_kinds_of_fit_and_question_are_one(fitted, asked):
-    axis, _ = TimeAxis.of(AnswerTimes.read(KINDS[fitted], 3))
+    axis, _ = TimeAxis.from_times(AnswerTimes.read(KINDS[fitted], 3))
     if fitted == asked:
-        assert axis.relative(AnswerTimes.read(KINDS[asked], 3)).min() == 0.0
+        assert axis.to_relative(AnswerTimes.read(KINDS[asked], 3)).min() == 0.0
     else:
         with pytest.raises(ValueError, match=f"{asked}.*fitted on.*{fitted}"):
-            axis.relative(AnswerTimes.read(KINDS[asked], 3))
+            axis.to_relative(AnswerTimes.read(KINDS[asked], 3))
 
 
 def test_items_at_times():

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skpref import ItemTable, PairwisePreferenceRegressor
 from skpref.duels import Comparisons
-from skpref.fitting import Averaged, Inspected, average, lattice, ratio_prior
+from skpref.fitting import Inspected, InspectedMixture, average, lattice, ratio_prior
 from skpref.fitting._forecast import seconds_of_ep_run
 from skpref.fitting._model import Model
 from skpref.inference import EP, HMC, SVI
@@ -158,9 +158,9 @@ def test_hyperparameters_count_by_their_weights():
     """Two of them, far apart and of unequal weight, each in units of its own noise."""
     fits = [of_names(noise_variance=v, optimizer=None).fit(*games()) for v in (0.1, 3.0)]
     weights = np.array([0.8, 0.2])
-    over = Averaged(weights, tuple(Inspected.of(fit) for fit in fits))
+    over = InspectedMixture(weights, tuple(Inspected.from_model(fit) for fit in fits))
     rows, centre = fits[0].items_.X, np.eye(5) - 0.2
-    found = over.averages(rows[:, None], np.ones(1), "noise").relative(0.9)
+    found = over.averages(rows[:, None], np.ones(1), "noise").intervals_about_mean(0.9)
     sigma = np.sqrt([fit.noise_variance_ for fit in fits])
     means = np.array([centre @ fit.predict(rows) for fit in fits]) / sigma[:, None]
     covs = [centre @ fit.posterior_.cov(rows) @ centre for fit in fits]
@@ -177,9 +177,9 @@ def test_hyperparameters_count_by_their_weights():
 
 def test_margins_are_those_of_the_mixture():
     model = of_names().fit(*games())
-    over = Inspected.of(model).over_hyperparameters(True)
+    over = Inspected.from_model(model).over_hyperparameters(True)
     rows = model.items_.X
-    first = over.averages(rows[:2, None], np.ones(1), "elo").relative(0.9)
+    first = over.averages(rows[:2, None], np.ones(1), "elo").intervals_about_mean(0.9)
     both = margins_of(over, rows[:1], rows[1:2], 0.9, "elo")
     for margin, half in zip(both, first, strict=True):  # half of it lies above the mean of the two
         assert_allclose(margin[0], 2.0 * half[0], rtol=1e-9)
@@ -304,7 +304,7 @@ def test_a_control_without_effect_has_an_interval():
     """Its best amplitude is at the lower bound, where the slope is sure to be zero."""
     model = controlled(n=60)
     assert model.kernel_.k2.k1.constant_value < 1e-3
-    subject = Inspected.of(model)
+    subject = Inspected.from_model(model)
     rows = np.array([[0.0, 1.0]]), np.array([[0.0, 0.0]])
     alone = margins_of(subject.over_hyperparameters(False), *rows, 0.9, "noise")
     mean = margins_of(subject.over_hyperparameters("auto"), *rows, 0.9, "noise")
@@ -428,7 +428,7 @@ def test_a_run_with_few_features_is_forecast_to_grow_with_the_answers():
 # -- items through time ------------------------------------------------------------------------
 
 
-def drifting(engine, n=30):
+def drifting_kernel(engine, n=30):
     """Each item meets one that came before, once: no loop of comparisons closes."""
     rng = np.random.default_rng(2)
     first = np.arange(1, n + 1)
@@ -444,7 +444,7 @@ def drifting(engine, n=30):
 @pytest.mark.usefixtures("chains")
 def test_independent_items_without_loops_are_averaged_as_all_jointly():
     """Their evidence is that of exact inference on all items, and so are the margins."""
-    joint, alone = (drifting(EP(items=items))[0] for items in ("joint", "independent"))
+    joint, alone = (drifting_kernel(EP(items=items))[0] for items in ("joint", "independent"))
     theta = joint._model.theta
     found = [average(each._model.at(theta), each.comparisons_, 12) for each in (joint, alone)]
     assert np.ptp([each.weight for each in found[0]]) > 0.01
@@ -460,7 +460,7 @@ def test_independent_items_without_loops_are_averaged_as_all_jointly():
 @pytest.mark.slow
 @pytest.mark.usefixtures("chains")
 def test_boards_of_independent_items_are_a_mean_unasked():
-    model, _ = drifting(EP(items="independent"))
+    model, _ = drifting_kernel(EP(items="independent"))
     found = leaderboard(model, n_draws=100)
     assert found.n_hyperparameters > 1
     alone = leaderboard(model, n_draws=100, average=False)
@@ -472,7 +472,7 @@ def test_boards_of_independent_items_are_a_mean_unasked():
 @pytest.mark.usefixtures("chains")
 def test_what_partial_fit_was_told_is_not_averaged():
     """Only its last answers are at hand, which do not weigh hyperparameters."""
-    model, pairs = drifting(EP(items="independent"))
+    model, pairs = drifting_kernel(EP(items="independent"))
     model.partial_fit(pairs[:2], [1, 0], time=30.0)
     for posterior in (model.posterior_, model.posterior_.smoothed()):
         model.posterior_ = posterior

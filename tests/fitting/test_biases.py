@@ -302,7 +302,7 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
     at = np.array([1.2, 0.5, -0.3])
     truth = central_gradient(lambda r: run(r).approximation.sites.log_evidence, at, 1e-3)
     points = [judged_rows(answers, kernel, point) for point in POINTS]
-    told = Cavities.of(run(at), points, at).by_reliability(model.likelihood_)
+    told = Cavities.from_evaluation(run(at), points, at).by_reliability(model.likelihood_)
     found = np.diff(told(at[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
     assert_allclose(found, truth, atol=1e-4)
 
@@ -338,7 +338,7 @@ def test_margins_of_other_rows_are_those_of_the_posterior():
     prior, likelihood = evaluation.problem.prior, model._model.likelihood
     found = prior.margins_of([answers], evaluation.approximation, likelihood)[0]
     slow = Prior.margins_of(prior, [answers], evaluation.approximation, likelihood)[0]
-    known = prior.under(evaluation.approximation.conditioned)
+    known = prior.margin_moments(evaluation.approximation.conditioned)
     assert type(prior).margins_of is not Prior.margins_of and not isinstance(prior, Inducing)
     for name in ("mean", "variance"):
         assert_allclose(getattr(found, name), getattr(known, name), atol=1e-8)

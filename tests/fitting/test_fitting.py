@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.fitting._fit import Start, carried, evidence, fit_posterior
+from skpref.fitting._fit import Start, evaluate_evidence, fit_posterior, match_state
 from skpref.fitting._model import Model
 from skpref.fitting._search import Search
 from skpref.inference import EP, HMC, Gibbs, Laplace
@@ -103,33 +103,33 @@ def test_both_rules_agree_on_a_stream(state_of):
     n = {"duels": len(few.duels.counts), "answers": 25}[state_of]
     assert len(few.duels.counts) < 25  # some duels came twice
     state = {"one": np.arange(1.0, n + 1.0), "two": np.arange(3.0 * n).reshape(3, n)}
-    by_prefix = carried(state, None, more, state_of)
-    by_match = carried(state, few, more, state_of)
+    by_prefix = match_state(state, None, more, state_of)
+    by_match = match_state(state, few, more, state_of)
     total = {"duels": len(more.duels.counts), "answers": 60}[state_of]
     for name, part in state.items():
         assert by_prefix[name].shape == (*part.shape[:-1], total)
         assert_array_equal(by_prefix[name], by_match[name])
         assert_array_equal(by_prefix[name][..., :n], part)
         assert np.all(np.isnan(by_prefix[name][..., n:]))
-    back = carried(by_match, more, few, state_of)
+    back = match_state(by_match, more, few, state_of)
     for name, part in state.items():
         assert_array_equal(back[name], part)
-        assert_array_equal(carried(by_prefix, None, few, state_of)[name], part)
+        assert_array_equal(match_state(by_prefix, None, few, state_of)[name], part)
 
 
 def test_counts_do_not_matter_to_states_of_distinct_duels():
     once, thrice = told(1), told(None, [0, 0, 0, 1])
     state = {"precision": np.array([2.5])}
-    assert_array_equal(carried(state, once, thrice, "duels")["precision"], [2.5, np.nan])
+    assert_array_equal(match_state(state, once, thrice, "duels")["precision"], [2.5, np.nan])
     assert_array_equal(
-        carried(state, once, thrice, "answers")["precision"], [2.5, np.nan, np.nan, np.nan]
+        match_state(state, once, thrice, "answers")["precision"], [2.5, np.nan, np.nan, np.nan]
     )
 
 
 def test_nothing_is_carried_from_nothing():
-    assert carried(None, None, told(3), "duels") is None
-    assert carried({}, told(2), told(3), "duels") is None
-    empty = carried({"margins": np.zeros((2, 0))}, None, told(3), "answers")["margins"]
+    assert match_state(None, None, told(3), "duels") is None
+    assert match_state({}, told(2), told(3), "duels") is None
+    empty = match_state({"margins": np.zeros((2, 0))}, None, told(3), "answers")["margins"]
     assert empty.shape == (2, 3)
     assert np.all(np.isnan(empty))
 
@@ -154,7 +154,7 @@ def test_an_engine_that_samples_waits_for_random_numbers():
     fitted = fit_posterior(seen, model)
     assert fitted.posterior.n_components == 1
     assert fitted.diagnostics is None
-    refined = fitted.refined(np.random.default_rng(3))
+    refined = fitted.refine_with_engine(np.random.default_rng(3))
     assert refined.posterior.n_components == 80
     assert refined.diagnostics.n_draws == 80
     # The evidence engine's result stays beside it.
@@ -169,15 +169,15 @@ def test_an_engine_that_samples_waits_for_random_numbers():
 
 def test_there_is_nothing_to_refine_in_an_engine_with_evidence():
     fitted = fit_posterior(told(10), model_of(EP()))
-    assert fitted.refined(np.random.default_rng(0)) is fitted
+    assert fitted.refine_with_engine(np.random.default_rng(0)) is fitted
     assert fitted.gaussian is fitted.posterior
 
 
 def test_a_refinement_starts_where_it_is_told():
     fitted = fit_posterior(told(6), model_of(Gibbs(draws=1, chains=1, burn_in=0, thin=1), 1e-8))
     rng, far = np.random.default_rng(0), np.full((1, 6), 1e-3)
-    at = fitted.refined(rng, {"margins": far}).state.chains["margins"]
-    cold = fitted.refined(rng).state.chains["margins"]
+    at = fitted.refine_with_engine(rng, {"margins": far}).state.chains["margins"]
+    cold = fitted.refine_with_engine(rng).state.chains["margins"]
     # With hardly any noise one sweep of six margins of few items stays near.
     assert np.abs(np.log(at / far)).max() < np.abs(np.log(cold / far)).max()
 
@@ -185,7 +185,7 @@ def test_a_refinement_starts_where_it_is_told():
 def test_evidence_is_that_of_the_fit():
     model = model_of(EP())
     fitted = fit_posterior(told(20), model)
-    found = evidence(told(20), model, eval_gradient=True)
+    found = evaluate_evidence(told(20), model, eval_gradient=True)
     value = found.approximation.sites.log_evidence
     assert value == pytest.approx(fitted.log_evidence, rel=1e-12)
     assert found.gradient.shape == model.theta.shape

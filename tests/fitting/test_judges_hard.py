@@ -118,7 +118,9 @@ def test_what_an_engine_hands_to_its_next_run_is_not_taken_for_factors(by_points
     found = model.evaluate(fitted.comparisons_)
     assert len(found.problem.rows) == len(found.approximation.state["shift"]) == 80
     bare = found._replace(approximation=found.approximation._replace(state={}))
-    for one, other in zip(Cavities.of(found)[:2], Cavities.of(bare)[:2], strict=True):
+    for one, other in zip(
+        Cavities.from_evaluation(found)[:2], Cavities.from_evaluation(bare)[:2], strict=True
+    ):
         assert_array_equal(one, other)
 
 

@@ -18,7 +18,7 @@ from skpref._utils import row_blocks
 from skpref.data import Reader, Respondents
 from skpref.duels import Comparisons
 from skpref.fitting import _judging
-from skpref.fitting._fit import fit_posterior, learned
+from skpref.fitting._fit import fit_posterior, learn_hyperparameters
 from skpref.fitting._judges import _condense_points
 from skpref.fitting._judging import Beliefs
 from skpref.fitting._model import Model
@@ -149,11 +149,13 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities_of_weighted_a
     reliability = np.array([1.2, 0.5])
 
     def run(at):
-        model = Model(RBF(0.8), JudgeReliability(Probit(0.1).held(), at), EP(tol=1e-10))
+        model = Model(
+            RBF(0.8), JudgeReliability(Probit(0.1).fix_hyperparameters(), at), EP(tol=1e-10)
+        )
         return fit_posterior(comparisons, model).evaluation
 
     truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, reliability, 1e-3)
-    told = Cavities.of(run(reliability)).by_reliability(Probit(0.1))
+    told = Cavities.from_evaluation(run(reliability)).by_reliability(Probit(0.1))
     found = np.diff(told(reliability[:, None] + np.array([-1e-4, 1e-4])), axis=1)[:, 0] / 2e-4
     assert_allclose(found, truth, atol=1e-4)
 
@@ -165,7 +167,7 @@ def test_chains_of_adversarial_judges_begin_where_those_of_reliable_ones_do():
         (True, JudgeReliability(Probit(0.1), reliability)),
         (False, Probit(0.1)),
     ):
-        model = Model(RBF(0.8), likelihood.held(), EP())
+        model = Model(RBF(0.8), likelihood.fix_hyperparameters(), EP())
         fitted = fit_posterior(answers(judge, turned=turned), model)
         problem = fitted.evaluation.problem
         mean = np.linspace(-1.0, 1.0, problem.prior.n_margins)
@@ -190,13 +192,13 @@ def test_a_scale_that_all_judges_have_in_common_moves_none_of_them():
     before = Beliefs(reliability, law)
     drifted = Beliefs(reliability.scaled(1.4), law._replace(median=1.4 * law.median))
     assert_allclose(drifted.step(before), 0.0, atol=1e-14)
-    part = drifted.part_of_the_way(before, np.array([1.0, 0.5, 0.25]))
+    part = drifted.damp_step(before, np.array([1.0, 0.5, 0.25]))
     assert_allclose(part.means, 1.4 * reliability.mean)
-    assert drifted.moved(part) < 1e-12
+    assert drifted.largest_change(part) < 1e-12
     # Beside that scale, the share of each judge's own way.
     own = np.array([0.3, -0.2, 0.1])
     moved = Beliefs(replace(reliability, points=1.4 * (points + own[:, None])), drifted.law)
-    part = moved.part_of_the_way(before, np.array([1.0, 0.5, 0.25]))
+    part = moved.damp_step(before, np.array([1.0, 0.5, 0.25]))
     assert_allclose(part.means, 1.4 * (reliability.mean + own * [1.0, 0.5, 0.25]))
 
 
@@ -216,7 +218,7 @@ def test_hyperparameters_are_first_those_of_judges_who_are_alike(judging):
     model, parts, comparisons = judging
     found = parts.learn_as_reference(model, Search(), None, None)
     alike = replace(model, likelihood=JudgeReliability(model.likelihood, np.ones(2)))
-    expected = learned(comparisons, alike, Search()).model
+    expected = learn_hyperparameters(comparisons, alike, Search()).model
     assert_allclose(found.theta, expected.theta, atol=0.02)
     assert not isinstance(found.likelihood, JudgeReliability)
 
@@ -256,7 +258,7 @@ def test_turns_that_do_not_end_warn(monkeypatch, judging):
 def test_shards_know_the_judges(monkeypatch):
     monkeypatch.setattr(_shards, "_ROWS", 5)
     comparisons = answers(np.repeat([0, 1, 2], 8))
-    likelihood = JudgeReliability(Probit(0.1).held(), np.array([1.0, -0.5, 0.0]))
+    likelihood = JudgeReliability(Probit(0.1).fix_hyperparameters(), np.array([1.0, -0.5, 0.0]))
     found = []
     for engine in (SVI(5, n_jobs=1, tol=1e-9), SVI(5, tol=1e-9)):
         fitted = fit_posterior(comparisons, Model(RBF(0.8), likelihood, engine))
@@ -311,7 +313,7 @@ def test_laws_are_weighed_the_same_block_by_block(monkeypatch, block):
     centre, rng = np.linspace(-1.0, 1.0, 7)[:, None], np.random.default_rng(0)
     sides = [GridLikelihood(grid, -k - 3.0 * (grid - centre) ** 2) for k in (0.0, 2.0)]
     likelihood = ReliabilityLikelihood(tuple(sides), rng.normal(size=7) - 2.0)
-    law = Law.between((1e-3, 1.0), 0.1, 0.1, 0.2)._replace(median=1.3)
+    law = Law.make_prior((1e-3, 1.0), 0.1, 0.1, 0.2)._replace(median=1.3)
     monkeypatch.setattr(_reliability, "row_blocks", partial(row_blocks, doubles=block))
     found = likelihood.marginals(law).weights
     # The definition: points of both sides and a judge at random, under every variance.

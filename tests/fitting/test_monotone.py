@@ -192,7 +192,7 @@ def test_a_utility_that_falls_is_reported():
     pair = np.array([[[0.5, 0.5, 0.1]], [[0.5, 0.5, 0.2]]])  # one virtual duel, and no more
     monotone = Monotone(("size", "price"), np.array([0, 2]), np.array([-1.0, -1.0]), rows, *pair)
     fitted = fit_posterior(comparisons, Model(RBF(), Probit(0.02), EP(), monotone=monotone))
-    shares = monotone.violations(fitted.posterior)
+    shares = monotone.violation_shares(fitted.posterior)
     assert shares["size"] > 0.8
     assert shares["price"] < 0.3
 

@@ -88,7 +88,7 @@ def test_searches_are_counted_and_timed_one_by_one(capsys, monkeypatch):
         (1, -7.0, 2.0),
         (2, -8.0, 1.0),
     ]:
-        report.evaluated(Step(number, value, np.zeros(1), seconds))
+        report.report_evaluation(Step(number, value, np.zeros(1), seconds))
     assert capsys.readouterr().out.splitlines() == [
         "[skpref] evaluation 1: log posterior -9.00, 40 s each",
         "[skpref] evaluation 2: log posterior -5.00, 30 s each",

@@ -674,7 +674,7 @@ def test_every_start_of_the_design_has_one_term_and_noise_of_a_tenth(beside_ids)
     model = PairwisePreferenceRegressor(**options).fit(X, y)
     made = model._model.at(np.clip(np.zeros(len(model._model.theta)), *model._model.bounds.T))
     items, n_terms = model.comparisons_.items, 3 if beside_ids else 2
-    starts = _search.design(made, items, Search())
+    starts = _search.starting_points(made, items, Search())
     assert len(starts) == 2 * n_terms
     for theta in starts:
         at = made.at(theta)

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import TIE, Comparisons, ItemTable, from_columns
 from skpref.fitting._streaming import Sample
-from skpref.gp._inducing import Weights, carried, moments
+from skpref.gp._inducing import Weights, moments, transfer_weights
 from skpref.inference import EP, SVI
 from skpref.kernels import Identity, OnColumns
 
@@ -190,7 +190,9 @@ def test_what_was_told_of_points_is_a_factor_on_their_utilities(kernel):
     precision = np.linalg.inv(L).T @ (root @ root.T) @ np.linalg.inv(L)
     pull = np.linalg.inv(L).T @ shift
     points = np.concatenate([further, Z])
-    found = moments(carried(Weights(root @ root.T, shift), (RBF(0.5), Z), (kernel, points)))
+    found = moments(
+        transfer_weights(Weights(root @ root.T, shift), (RBF(0.5), Z), (kernel, points))
+    )
     K = kernel(
         points
     )  # the prior times exp(pullᵀ f − ½ fᵀ precision f), f the old points' utilities
@@ -219,10 +221,10 @@ def test_the_sample_is_fair():
     rng = np.random.default_rng(0)
     n, items = 4000, np.arange(4001.0)[:, None]
     answers = Comparisons.from_duels(items, np.arange(n), np.arange(1, n + 1), np.ones(n, bool))
-    sample, k = Sample.of(answers.part(np.arange(300)), 1000), 300
+    sample, k = Sample.from_comparisons(answers.part(np.arange(300)), 1000), 300
     while k < n:
         ahead = min(k + int(rng.integers(1, 300)), n)
-        sample = sample.further(answers.part(np.arange(k, ahead)), 1000)
+        sample = sample.add_answers(answers.part(np.arange(k, ahead)), 1000)
         k = ahead
     kept = sample.answers.items[sample.answers.positions[:, 0]].ravel().astype(int)
     assert sample.seen == n and len(np.unique(kept)) == 1000

@@ -118,7 +118,10 @@ def test_means_are_exact_and_so_is_the_gradient_of_the_evidence(kernel, comparis
     found, truth = prior.condition(precision, shift), exact.condition(precision, shift)
     assert_allclose(found.mean, truth.mean, atol=1e-8)
     assert_allclose(found.dual, truth.dual, atol=1e-8)
-    moved, centre = prior.shifted(found, precision, -shift), prior.centre(precision, shift)
+    moved, centre = (
+        prior.condition_on_shift(found, precision, -shift),
+        prior.centre(precision, shift),
+    )
     assert_allclose(moved.mean, -truth.mean, atol=1e-8)
     assert_allclose(centre[0], truth.mean, atol=1e-8)
 

@@ -56,7 +56,7 @@ def test_marginals_agree_with_dense_algebra(space, how):
         np.testing.assert_allclose(made.gram(found, precision), A.T @ R @ A, **close)
         D = made.gain(found, precision, shift).factor
         np.testing.assert_allclose(D @ D.T, A.T @ R @ A, **close)
-        response = made.shifted(found, precision, vector)
+        response = made.condition_on_shift(found, precision, vector)
         np.testing.assert_allclose(response.dual, vector - R @ S @ vector, **close)
         np.testing.assert_allclose(response.mean, S @ vector - S @ R @ S @ vector, **close)
         np.testing.assert_allclose(made.times(vector), S @ vector, **close)

@@ -115,7 +115,7 @@ def test_other_shifts_need_no_factorisation(number, monkeypatch, space, joint, n
     if space == "items" or not joint:
         monkeypatch.setattr(of, "condition", None)
     monkeypatch.setattr(of, "_utilities", None, raising=False)
-    found = of.shifted(start, precision, other)
+    found = of.condition_on_shift(start, precision, other)
     for name in ("mean", "variance", "dual", "log_det"):
         np.testing.assert_allclose(
             getattr(found, name), getattr(wanted, name), rtol=1e-9, atol=1e-11, err_msg=name
@@ -164,13 +164,13 @@ def test_means_are_found_by_newtons_method_where_the_precisions_are(monkeypatch)
     seen, steps = won(*random_duels(0, 30, 400)), []
     model = Model(RBF(0.7), Probit(0.05), TIGHT_EP)
     problem, found, _ = model.evaluate(seen)
-    shifted = problem.prior.shifted
+    shifted = problem.prior.condition_on_shift
 
     def counted(*given):
         steps.append(given)
         return shifted(*given)
 
-    monkeypatch.setattr(problem.prior, "shifted", counted)
+    monkeypatch.setattr(problem.prior, "condition_on_shift", counted)
     rows = SiteRows(problem, TIGHT_EP.tol)
     wrong = _Sweep(rows, rows.sites(found.state["precision"], 0.9 * found.state["shift"]))
     mean, off = found.conditioned.mean, np.sqrt(found.conditioned.variance)

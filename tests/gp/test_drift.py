@@ -9,22 +9,22 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, ExpSineSquared
 
 from skpref import PairwisePreferenceRegressor
 from skpref.fitting._hyperpriors import drift_priors
-from skpref.gp import TimeSpread, drifting, mean_variance, place, unexplained_share
+from skpref.gp import TimeSpread, drifting_kernel, mean_variance, place, unexplained_share
 from skpref.kernels import Identity, OnColumns, Wiener
 
 STATIC = OnColumns(Identity(), [0])
 ROWS = np.array([[0.0, 0.0], [0.0, 4.0], [1.0, 4.0], [1.0, 9.0], [0.0, 9.0]])
-SPREAD = TimeSpread.of(ROWS[:, 1])
+SPREAD = TimeSpread.from_times(ROWS[:, 1])
 
 
 def drift_of(drift, static=STATIC, spread=SPREAD, unit=1.0):
-    return drifting(static, drift, [0], 1, spread, unit)
+    return drifting_kernel(static, drift, [0], 1, spread, unit)
 
 
 def test_spreads():
     assert TimeSpread(9.0, 4.5) == SPREAD
-    assert TimeSpread.of(np.array([3.0, 3.0])) == TimeSpread(1.0, 1.0)
-    assert TimeSpread.of(np.zeros(0)) == TimeSpread(1.0, 1.0)
+    assert TimeSpread.from_times(np.array([3.0, 3.0])) == TimeSpread(1.0, 1.0)
+    assert TimeSpread.from_times(np.zeros(0)) == TimeSpread(1.0, 1.0)
 
 
 @pytest.mark.parametrize("name", ["wiener", "matern12", "matern32", "matern52"])

@@ -33,7 +33,7 @@ def kept(request, monkeypatch):
 def both(kernel, comparisons, likelihood, engine, gradient=True):
     """Priors, runs and posteriors by all items and by the features."""
     for made in (DenseItems, FiniteRank):
-        prior = made.of(kernel, comparisons, likelihood, gradient)
+        prior = made.from_comparisons(kernel, comparisons, likelihood, gradient)
         problem = Problem(prior, comparisons, likelihood)
         found = engine.run(problem)
         posterior = prior.posterior(found.sites, found.conditioned, likelihood)
@@ -130,7 +130,9 @@ def test_laplace_has_the_gradients_of_all_items_where_utilities_vary_widely(scal
 def test_what_engines_ask_of_a_prior_is_as_of_all_items(kind, kept):
     rng = np.random.default_rng(5)
     kernel, seen, likelihood = random_kernel(rng), random_answers(rng, kind), LIKELIHOODS[kind]
-    dense, own = (each.of(kernel, seen, likelihood) for each in (DenseItems, FiniteRank))
+    dense, own = (
+        each.from_comparisons(kernel, seen, likelihood) for each in (DenseItems, FiniteRank)
+    )
     n = dense.n_margins
     precision, shift, vector = np.exp(rng.normal(size=n)), rng.normal(size=n), rng.normal(size=n)
     single = precision
@@ -151,7 +153,10 @@ def test_what_engines_ask_of_a_prior_is_as_of_all_items(kind, kept):
     one, two = (each.condition(precision, shift) for each in (dense, own))
     for name in ("mean", "variance", "dual", "log_det"):
         close(getattr(two, name), getattr(one, name))
-    moved, truth = own.shifted(two, precision, vector), dense.shifted(one, precision, vector)
+    moved, truth = (
+        own.condition_on_shift(two, precision, vector),
+        dense.condition_on_shift(one, precision, vector),
+    )
     close(moved.mean, truth.mean)
     close(own.centre(precision, vector)[1], dense.centre(precision, vector)[1])
     if kind == "duels":
@@ -248,7 +253,7 @@ def test_it_is_taken_where_it_is_cheaper():
         assert choose_prior(other, seen, likelihood) is not FiniteRank
         assert FiniteRank.cost(other, seen, likelihood).multiplications == np.inf
     with pytest.raises(ValueError, match="Use DenseItems"):
-        FiniteRank.of(RBF(1.0), seen, likelihood)
+        FiniteRank.from_comparisons(RBF(1.0), seen, likelihood)
 
 
 def fitted(monkeypatch, space, X, y, judges=None, **options):
@@ -299,7 +304,7 @@ def test_memory_is_linear_in_the_answers():
     likelihood = Probit(0.3)
     seen.rows.margins  # noqa: B018 (counted before memory is looked at)
     tracemalloc.start()
-    prior = FiniteRank.of(KERNEL, seen, likelihood)
+    prior = FiniteRank.from_comparisons(KERNEL, seen, likelihood)
     found = prior.condition(np.ones(n), np.ones(n))
     prior.posterior(
         type("Sites", (), {"precision": np.ones(n), "shift": np.ones(n)}), found, likelihood
@@ -314,7 +319,8 @@ def test_what_is_found_of_answers_is_kept_but_not_pickled():
     rng = np.random.default_rng(0)
     seen = random_answers(rng, "duels")
     one, two = (
-        FiniteRank.of(each, seen, Probit(0.3)) for each in (IDS + SLOPES, SLOPES + 3.0 * IDS)
+        FiniteRank.from_comparisons(each, seen, Probit(0.3))
+        for each in (IDS + SLOPES, SLOPES + 3.0 * IDS)
     )
     assert one._features is two._features
     again = pickle.loads(pickle.dumps(seen))

@@ -53,7 +53,7 @@ def answers_of(rng, kind):
 
 def runs(kernel, comparisons, likelihood, engine, priors=(DenseItems, Grouped)):
     for kind in priors:
-        prior = kind.of(kernel, comparisons, likelihood, True)
+        prior = kind.from_comparisons(kernel, comparisons, likelihood, True)
         problem = Problem(prior, comparisons, likelihood)
         yield problem, engine.run(problem)
 

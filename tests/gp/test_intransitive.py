@@ -188,7 +188,10 @@ def votes_on_names(n_items=12, n_answers=60):
 def test_effects_of_names_are_those_of_the_whole_covariance(own, circles):
     votes, likelihood, kernel = votes_on_names(), Probit(0.4), own + circles
     assert choose_prior(kernel, votes, likelihood) is PairsOfNames
-    priors = [each.of(kernel, votes, likelihood, True) for each in (PairMargins, PairsOfNames)]
+    priors = [
+        each.from_comparisons(kernel, votes, likelihood, True)
+        for each in (PairMargins, PairsOfNames)
+    ]
     n = priors[0].n_margins
     rng = np.random.default_rng(0)
     precision, shift, push = rng.gamma(0.5, 2.0, n), rng.normal(size=n), rng.normal(size=n)
@@ -207,7 +210,7 @@ def test_effects_of_names_are_those_of_the_whole_covariance(own, circles):
         ]
         np.testing.assert_allclose(slopes[1], slopes[0], atol=1e-10)
     moved = [
-        prior.shifted(each, precision, columns)
+        prior.condition_on_shift(each, precision, columns)
         for prior, each in zip(priors, (dense, quick), strict=True)
     ]
     np.testing.assert_allclose(moved[1].mean, moved[0].mean, atol=1e-10)

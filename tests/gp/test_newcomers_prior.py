@@ -33,7 +33,7 @@ class FiniteRank(Prior):
         self.variance = np.sum(self.Z**2, axis=1)
 
     @classmethod
-    def of(cls, kernel, comparisons, likelihood, gradient=False):
+    def from_comparisons(cls, kernel, comparisons, likelihood, gradient=False):
         return cls(kernel, comparisons.items, comparisons.rows.margins)
 
     @classmethod

@@ -22,7 +22,7 @@ from skpref.gp import _posterior as _pairs
 from skpref.gp import _posterior as module
 from skpref.gp._posterior import Posterior
 from skpref.inference import EP
-from skpref.kernels import paired
+from skpref.kernels import paired_kernel_values
 from skpref.likelihoods import Probit
 
 KERNELS = {
@@ -233,7 +233,7 @@ def test_paired_covariances_are_the_diagonal_of_the_matrix(name):
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(2, 150, 2))
     truth = np.diagonal(KERNELS[name](A, B))
-    np.testing.assert_allclose(paired(KERNELS[name], A, B), truth, rtol=1e-12)
+    np.testing.assert_allclose(paired_kernel_values(KERNELS[name], A, B), truth, rtol=1e-12)
 
 
 def test_blocks_change_nothing(monkeypatch):

@@ -21,7 +21,7 @@ EACH = pytest.mark.parametrize("name", PRIORS)
 
 
 def made(name, kernel=KERNEL, gradient=False):
-    return PRIORS[name].of(kernel, SEEN, LIKELIHOOD, gradient)
+    return PRIORS[name].from_comparisons(kernel, SEEN, LIKELIHOOD, gradient)
 
 
 def covariance(kernel=KERNEL):
@@ -63,10 +63,12 @@ def test_marginals_are_those_of_the_covariance(name):
     assert_allclose(found.log_det, np.linalg.slogdet(np.eye(len(S)) + S * precision)[1], rtol=1e-6)
     other = np.linspace(-1.0, 1.0, len(S))
     assert_allclose(prior.times(other), S @ other, atol=1e-6)
-    assert_allclose(prior.shifted(found, precision, other).mean, posterior @ other, atol=1e-6)
+    assert_allclose(
+        prior.condition_on_shift(found, precision, other).mean, posterior @ other, atol=1e-6
+    )
     assert_allclose(prior.centre(precision, other)[0], posterior @ other, atol=1e-6)
     left = np.linalg.solve(np.eye(len(S)) + precision[:, None] * S, other)
-    assert_allclose(prior.shifted(found, precision, other).dual, left, atol=1e-6)
+    assert_allclose(prior.condition_on_shift(found, precision, other).dual, left, atol=1e-6)
 
 
 @EACH
@@ -93,7 +95,9 @@ def test_pull_back_follows_a_push(name, n_items):
     push = 1e-3 * np.random.default_rng(2).normal(size=size)
 
     def at(theta):
-        return PRIORS[name].of(KERNEL.clone_with_theta(theta), seen, LIKELIHOOD, True, **points)
+        return PRIORS[name].from_comparisons(
+            KERNEL.clone_with_theta(theta), seen, LIKELIHOOD, True, **points
+        )
 
     prior, precision = at(KERNEL.theta), np.full(size, 0.7)
     marginals = prior.condition(precision, np.linspace(-1.0, 1.0, size))
@@ -106,7 +110,7 @@ def test_pull_back_follows_a_push(name, n_items):
 def test_the_slope_of_laplace_evidence_by_inducing_points():
     def run(theta):
         kernel = KERNEL.clone_with_theta(theta)
-        prior = Inducing.of(kernel, SEEN, LIKELIHOOD, True, SEEN.items[:5])
+        prior = Inducing.from_comparisons(kernel, SEEN, LIKELIHOOD, True, SEEN.items[:5])
         problem = Problem(prior, SEEN, LIKELIHOOD)
         return problem, Laplace(tol=1e-14).run(problem)
 
@@ -144,7 +148,7 @@ def test_expectation_propagation_takes_any(name):
 @pytest.mark.parametrize("engine", [EP(), Laplace()])
 def test_no_matrix_of_the_items_is_made_where_the_kernel_is_fixed(engine):
     seen = won(*random_duels(0, 500, 400))
-    prior = DenseMargins.of(Matern(0.8, "fixed"), seen, LIKELIHOOD)
+    prior = DenseMargins.from_comparisons(Matern(0.8, "fixed"), seen, LIKELIHOOD)
     problem = Problem(prior, seen, LIKELIHOOD)
     found = engine.run(problem)
     tracemalloc.start()

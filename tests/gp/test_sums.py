@@ -36,7 +36,9 @@ def test_covariances_at_one_time_are_those_at_any():
     )
     later = np.vstack([rows, [[5.0, 1.0, 9.0]]])
     assert_allclose(
-        posterior.between(rows, rows), posterior.between(later, later)[:12, :12], atol=1e-10
+        posterior.cross_covariance(rows, rows),
+        posterior.cross_covariance(later, later)[:12, :12],
+        atol=1e-10,
     )
 
 

@@ -105,7 +105,7 @@ def test_tilted_moments_equal_the_marginals(noise_variance, seeds, space):
         found = solve_small(EP(), small_problem(seed), noise_variance, space)
         problem, state = found.problem, found.approximation.state
         tau, nu = state["precision"], state["shift"]
-        mean = problem.oriented(found.approximation.conditioned.mean)
+        mean = problem.orient_margins(found.approximation.conditioned.mean)
         variance = found.approximation.conditioned.variance[problem.index]
         cavity_var = 1.0 / (1.0 / variance - tau)
         cavity_mean = cavity_var * (mean / variance - nu)

@@ -29,7 +29,7 @@ def evidence_of(comparisons, likelihood, kernel=KERNEL, engine=TIGHT_EP):
 
 
 def fitted(comparisons, likelihood, engine=TIGHT_EP):
-    return fit_posterior(comparisons, Model(KERNEL, likelihood.held(), engine))
+    return fit_posterior(comparisons, Model(KERNEL, likelihood.fix_hyperparameters(), engine))
 
 
 def ranks(shown, rank, weight=None, order=None, ordered=False, tie=None):

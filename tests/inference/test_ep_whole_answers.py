@@ -189,7 +189,9 @@ def test_an_item_that_is_twice_in_a_set_is_no_hindrance(chosen, tol, slack):
 
     def result(items, n):
         seen = Comparisons.from_ranks(items, places[:n], ranks[:n])
-        return engine.run(Problem(DenseItems.of(kernel, seen, likelihood), seen, likelihood))
+        return engine.run(
+            Problem(DenseItems.from_comparisons(kernel, seen, likelihood), seen, likelihood)
+        )
 
     one = result(rows, 1)
     margins = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
@@ -215,5 +217,5 @@ def test_sets_that_have_an_item_twice_settle_as_others_do(tol):
     ranks = np.where(np.arange(3) == chosen[:, None], 1, 2)
     seen = Comparisons.from_ranks(rows.reshape(-1, 1), np.arange(90).reshape(30, 3), ranks)
     for prior in (DenseItems, DenseMargins):
-        problem = Problem(prior.of(RBF(1.0), seen, Probit(0.7)), seen, Probit(0.7))
+        problem = Problem(prior.from_comparisons(RBF(1.0), seen, Probit(0.7)), seen, Probit(0.7))
         assert EP(tol=tol, max_iter=50).run(problem).residual <= tol

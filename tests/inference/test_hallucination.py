@@ -51,7 +51,7 @@ def test_its_margin_of_one_duel_is_a_truncated_normal(max_walls):
     seen = won(np.array([[0.3], [0.0]]), [0], [1])
     found, rng = drawn(seen, Hallucination(max_walls=max_walls)), np.random.default_rng(0)
     n = 800
-    state = [found.refined(rng).state.chains["margins"][0, 0] for _ in range(n)]
+    state = [found.refine_with_engine(rng).state.chains["margins"][0, 0] for _ in range(n)]
     scale = np.sqrt(2.0 - 2.0 * np.exp(-0.5 * 0.6**2) + 2.0 * NOISE)
     truth = truncnorm(0.0, np.inf, scale=scale)
     assert_allclose(np.mean(state), truth.mean(), atol=4.0 * truth.std() / np.sqrt(n))

@@ -135,7 +135,8 @@ def test_whitened_density_is_prior_times_likelihood():
     dual = np.linalg.solve(problem.prior.covariance(), z.T)
     log_prior = -0.5 * np.einsum("nm,mn->n", z, dual)
     log_factors = [
-        problem.counts @ problem.likelihood.log_prob(problem.oriented(row), problem.answers).value
+        problem.counts
+        @ problem.likelihood.log_prob(problem.orient_margins(row), problem.answers).value
         for row in z
     ]
     energy = value + 0.5 * (x**2).sum(axis=1) + log_prior + log_factors
@@ -234,7 +235,9 @@ def test_the_walls_to_expect_are_those_that_trajectories_meet(X, noise_variance)
     model = fitted(X, EP(tol=1e-8), noise_variance)
     kernel, seen, likelihood = model.kernel_, model.comparisons_, model.likelihood_
     problem = Problem(
-        choose_prior(kernel, seen, likelihood).of(kernel, seen, likelihood), seen, likelihood
+        choose_prior(kernel, seen, likelihood).from_comparisons(kernel, seen, likelihood),
+        seen,
+        likelihood,
     )
     gaussian = EP(tol=1e-8).run(problem)
     noisy = NoisyMargins(problem)

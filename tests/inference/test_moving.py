@@ -34,7 +34,7 @@ def test_gradient_in_the_points_agrees_with_differences(n, kernel):
 
     Z = engine.prior_rule.prepare(comparisons, kernel, 0).points.ravel()
     problem, found = run(Z)
-    batch = AnswerBatch.of(problem.prior, problem.rows, TIES)
+    batch = AnswerBatch.from_rows(problem.prior, problem.rows, TIES)
     gradient = problem.prior.by_points(batch.pull_at(found.conditioned))
     truth = central_gradient(lambda flat: run(flat)[1].sites.log_evidence, Z)
     assert_allclose(gradient.ravel(), truth, rtol=1e-4, atol=1e-5)

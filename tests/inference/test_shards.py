@@ -57,7 +57,7 @@ def test_sums_are_those_of_all_answers(name, n_items, before):
     if name == "judges":
         seen = replace(seen, judge=np.arange(len(seen.positions)) % 3)
     problem = problem_of(seen, LIKELIHOODS[name])
-    whole = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood, before)
+    whole = AnswerBatch.from_rows(problem.prior, problem.rows, problem.likelihood, before)
     shards = _shards.Shards(problem, 1, before)
     assert len(shards) == -(-len(problem.rows) // 50) > 3
     for weights in (some_weights(9), some_weights(9, 2)):  # sent, then known
@@ -194,7 +194,7 @@ def test_a_process_keeps_the_last_runs_only():
 
 def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     problem = problem_of(answers(330, 20, LIKELIHOODS["probit"]), LIKELIHOODS["probit"])
-    shard, store = _shards._Shard.of(problem, np.arange(50)), _shards._ShardStore(4)
+    shard, store = _shards._Shard.from_problem(problem, np.arange(50)), _shards._ShardStore(4)
     monkeypatch.setattr(_shards, "_ROOM", 2 * shard.to_batch(None).prior.size)
     for number in range(3):
         store.add_shard("old", number, shard)

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skpref import PairwisePreferenceRegressor
-from skpref.fitting._fit import carried
+from skpref.fitting._fit import match_state
 from skpref.gp import PriorRule
 from skpref.gp import _posterior as _components
 from skpref.gp import _posterior as _pairs
@@ -151,7 +151,7 @@ def problem_of(comparisons, noise_variance, kernel):
 
 def moved(positions, before, now):
     """Positions of chains of some duels as a start for others."""
-    return carried({"margins": positions}, before, now, HMC.capabilities.state_of)["margins"]
+    return match_state({"margins": positions}, before, now, HMC.capabilities.state_of)["margins"]
 
 
 def test_chains_are_carried_over_to_the_same_duels():

@@ -16,7 +16,7 @@ from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
-from skpref.fitting._fit import evidence, fit_posterior
+from skpref.fitting._fit import evaluate_evidence, fit_posterior
 from skpref.fitting._model import Model
 from skpref.gp._inducing import Weights, moments
 from skpref.inference import EP, SVI
@@ -133,10 +133,10 @@ def test_gradient_agrees_with_differences(name, n, n_inducing):
     likelihood = LIKELIHOODS[name]
     comparisons = answers(likelihood, n)
     model = model_of(comparisons, likelihood, SVI(n_inducing, tol=1e-8))
-    found = evidence(comparisons, model, eval_gradient=True)
+    found = evaluate_evidence(comparisons, model, eval_gradient=True)
 
     def value(theta):
-        return evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
+        return evaluate_evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
 
     assert len(found.gradient) == len(model.names)
     assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
@@ -155,12 +155,12 @@ def test_gradient_where_items_meet_themselves(n_items, noise):
         second = first
     comparisons = Comparisons.from_duels(X, first, second, rng.random(30) < 0.5, **kind)
     model = model_of(comparisons, likelihood, SVI(3, tol=1e-8))
-    found = evidence(comparisons, model, eval_gradient=True).gradient
+    found = evaluate_evidence(comparisons, model, eval_gradient=True).gradient
     n = len(model.kernel.theta)
 
     def value(theta):
         at = np.concatenate([theta, model.likelihood.theta])
-        return evidence(comparisons, model.at(at)).approximation.sites.log_evidence
+        return evaluate_evidence(comparisons, model.at(at)).approximation.sites.log_evidence
 
     expected = central_gradient(value, model.kernel.theta)
     assert_allclose(found[:n], expected, rtol=1e-4, atol=1e-5)
@@ -171,7 +171,7 @@ def test_an_item_has_no_margin_over_itself():
     likelihood = Probit(0.3, order_effect=0.2)
     comparisons = Comparisons.from_duels(np.ones((2, 2)), [0, 1, 0], [1, 0, 0], [1, 1, 1])
     model = model_of(comparisons, likelihood, SVI(3), KERNEL + WhiteKernel(2.0))
-    found = evidence(comparisons, model).approximation.sites.log_evidence
+    found = evaluate_evidence(comparisons, model).approximation.sites.log_evidence
     assert_allclose(found, 3.0 * norm.logcdf(0.2 / np.sqrt(0.6)))
 
 
@@ -180,10 +180,10 @@ def test_gradient_where_points_all_but_coincide():
     comparisons = answers(LIKELIHOODS["probit"])
     kernel = ConstantKernel(2.0) * RBF([1e3, 1e3])
     model = model_of(comparisons, Probit(1e-8), SVI(6, tol=1e-8), kernel)
-    found = evidence(comparisons, model, eval_gradient=True).gradient
+    found = evaluate_evidence(comparisons, model, eval_gradient=True).gradient
 
     def value(theta):
-        return evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
+        return evaluate_evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
 
     assert_allclose(found, central_gradient(value, model.theta), rtol=1e-2)
 
@@ -192,7 +192,7 @@ def test_slopes_in_q_agree_with_differences():
     comparisons = answers(LIKELIHOODS["ties"])
     model = model_of(comparisons, TIES, SVI(5))
     prior = model.rule.prior(model.kernel, comparisons, model.likelihood)
-    batch = AnswerBatch.of(prior, comparisons.rows, TIES)
+    batch = AnswerBatch.from_rows(prior, comparisons.rows, TIES)
     start = fit_posterior(comparisons, model).approximation.state
     look = batch.evaluate(Weights(0.7 * start["gain"], 0.3 * start["shift"]))
     wanted, at = look.target, look.at
@@ -201,7 +201,7 @@ def test_slopes_in_q_agree_with_differences():
     def along(share):
         """The bound with the mean moved towards the gradient's direction."""
         mean = at.mean + share * direction
-        seen = batch.row_moments(batch.prior.under(at._replace(mean=mean)))
+        seen = batch.row_moments(batch.prior.margin_moments(at._replace(mean=mean)))
         found = TIES.expected(*seen, batch.answers)
         return batch.counts @ found.value - 0.5 * mean @ mean
 

@@ -85,7 +85,7 @@ def test_it_is_not_what_maximises_the_bound_whose_value_is_told():
     history = fitted.diagnostics.bound_history
     assert history[-1] == fitted.log_evidence
     found = fitted.approximation
-    batch = AnswerBatch.of(fitted.evaluation.problem.prior, comparisons.rows, likelihood)
+    batch = AnswerBatch.from_rows(fitted.evaluation.problem.prior, comparisons.rows, likelihood)
     assert_allclose(batch.evaluate_at(found.conditioned).bound, fitted.log_evidence, atol=1e-3)
     assert len(history) == found.n_iter
 
@@ -137,7 +137,7 @@ def test_batches_add_up_to_all_answers(kind, later):
     rng = np.random.default_rng(0)
     problem = model_of(comparisons, Probit(0.3), SVI(5), KERNEL).evaluate(comparisons).problem
     before = some_weights(rng) if later else None
-    whole = kind.of(problem.prior, problem.rows, problem.likelihood, before)
+    whole = kind.from_rows(problem.prior, problem.rows, problem.likelihood, before)
     parts = InBatches(problem, whole, 4)
     assert len(list(parts.each())) > 3
     for factor in (1.0, 3.0):

@@ -14,7 +14,7 @@ from svi_support import LIKELIHOODS, answers, model_of, utility_duels
 
 from skpref import PairwisePreferenceRegressor
 from skpref.duels import Comparisons
-from skpref.fitting._fit import evidence, fit_posterior
+from skpref.fitting._fit import evaluate_evidence, fit_posterior
 from skpref.gp._inducing import Inducing, Moments, Weights
 from skpref.inference import SVI
 from skpref.inference._natural import (
@@ -105,7 +105,7 @@ def test_the_update_is_stationary(n_inducing, n):
         white = space.whiten @ np.linalg.cholesky(S + 1e-12 * np.eye(m))
         at = Moments(space.whiten @ u, white.T, np.nan, np.nan)
         mean_log = gamma(a, scale=1.0 / b).expect(np.log)
-        total = AnswerBatch.of(space, rows, likelihood).evaluate_at(at).fit
+        total = AnswerBatch.from_rows(space, rows, likelihood).evaluate_at(at).fit
         squares = np.trace(np.linalg.solve(K, S + np.outer(u, u)))
         total += 0.5 * (m * mean_log - a / b * squares)
         total += (PRIOR[0] - 1.0) * mean_log - PRIOR[1] * a / b
@@ -134,11 +134,11 @@ def test_gradient_agrees_with_differences(n_inducing, n):
     comparisons = answers(likelihood, n)
     engine = SVI(n_inducing, scale_prior=PRIOR, tol=1e-9)
     model = model_of(comparisons, likelihood, engine, PLAIN)
-    found = evidence(comparisons, model, eval_gradient=True)
+    found = evaluate_evidence(comparisons, model, eval_gradient=True)
     assert found.approximation.converged
 
     def value(theta):
-        return evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
+        return evaluate_evidence(comparisons, model.at(theta)).approximation.sites.log_evidence
 
     assert_allclose(found.gradient, central_gradient(value, model.theta), rtol=1e-4, atol=1e-5)
 
@@ -248,7 +248,7 @@ def test_a_pass_of_hardly_any_steps_knows_how_far_the_end_is(prior):
     problem = replace(model.evaluate(comparisons).problem, watch=told.append)
     scale = 1.0 if prior is None else 0.4
     law = None if prior is None else Gamma(*prior)
-    whole = AnswerBatch.of(problem.prior, problem.rows, problem.likelihood)
+    whole = AnswerBatch.from_rows(problem.prior, problem.rows, problem.likelihood)
     weights = Weights(2.0 * np.eye(5), np.arange(5.0))
     schedule = Schedule(1.0, 1e12, 1)
     way = ascend_stochastically(

@@ -737,7 +737,7 @@ def test_slopes_leads_and_pairs_are_means_over_hyperparameters():
     model = PairwisePreferenceRegressor(**votes.params).fit(votes.X, votes.y)
     board, alone = (leaderboard(model, votes, average=each) for each in ("auto", False))
     assert board.n_hyperparameters > 1 and alone.n_hyperparameters == 1
-    over = Inspected.of(model).over_hyperparameters(True)
+    over = Inspected.from_model(model).over_hyperparameters(True)
     # A linear control: the slope is the margin of two rows that differ by one.
     found = margins_of(over, np.array([[0.0, 1.0]]), np.array([[0.0, 0.0]]), 0.9, "noise")
     effects = control_effects(model, votes)

@@ -112,7 +112,7 @@ def test_boards_of_ids_hold_features_and_not_the_time():
     assert leaderboard(fitted, at={"length": 0.0}).names.tolist() == ["dan", "cid", "bob", "ann"]
     assert leaderboard(fitted, at=[0.5]).held == {"length": 0.5}
     assert leaderboard(fitted, ["bob", "ann"], time=1.0).names.tolist() == ["ann", "bob"]
-    assert Inspected.of(fitted).seen_columns() == (set(), {1})
+    assert Inspected.from_model(fitted).seen_columns() == (set(), {1})
     effects = control_effects(fitted)
     assert effects.names.tolist() == ["length"]
     with pytest.raises(ValueError, match="There is no column 2"):

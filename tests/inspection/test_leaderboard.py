@@ -357,7 +357,7 @@ def test_ids_that_differ_in_one_answer_have_their_own_value(identity):
     model, own = slipped(identity=identity)
     with pytest.warns(UserWarning, match="1 of 5 ids"):
         board = leaderboard(model)
-    shown, times = model.comparisons_.items, Inspected.of(model).shown
+    shown, times = model.comparisons_.items, Inspected.from_model(model).shown
     every = np.repeat(shown, times.astype(int), axis=0)
     assert len(every) == 120
     mean = [every[every[:, 0] == k, 1].mean() for k in range(5)]

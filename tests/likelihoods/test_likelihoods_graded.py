@@ -115,7 +115,7 @@ def test_thresholds_move_by_their_increments_from_that_of_ties():
     assert moved.tie_threshold == pytest.approx(0.5)
     assert_allclose(moved.grade_thresholds, [0.5 + 0.45, 0.5 + 0.45 + 2.7])
     assert TIED.grade_thresholds == (0.7, 1.6)
-    assert moved.held().free == []
+    assert moved.fix_hyperparameters().free == []
 
 
 @pytest.mark.parametrize("counts", [2.0, 7.0, 300.0])

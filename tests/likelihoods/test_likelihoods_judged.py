@@ -174,7 +174,7 @@ def margins(engine, comparisons, likelihood):
 
 @pytest.mark.parametrize("engine", [EP(), Laplace(), SVI(7)], ids=["ep", "laplace", "svi"])
 def test_a_adversarial_judge_is_a_reliable_one_whose_answers_are_turned_round(engine):
-    judge, base = np.arange(25) % 2, Probit(0.1).held()
+    judge, base = np.arange(25) % 2, Probit(0.1).fix_hyperparameters()
     reliability = np.array([1.0, -1.0])
     found, evidence = margins(
         engine, problem(judge, turned=True), JudgeReliability(base, reliability)
@@ -185,7 +185,7 @@ def test_a_adversarial_judge_is_a_reliable_one_whose_answers_are_turned_round(en
 
 
 def test_a_judge_who_looks_at_nothing_tells_nothing():
-    judge, base = np.arange(25) % 2, Probit(0.1).held()
+    judge, base = np.arange(25) % 2, Probit(0.1).fix_hyperparameters()
     comparisons = problem(judge)
     found, evidence = margins(EP(), comparisons, JudgeReliability(base, np.array([1.0, 0.0])))
     looks = np.flatnonzero(judge == 0)
@@ -200,7 +200,7 @@ def test_a_judge_who_looks_at_nothing_tells_nothing():
 def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
     from skpref.fitting._reliability import Cavities
 
-    comparisons, base = problem(np.arange(25) % 3), Probit(0.1).held()
+    comparisons, base = problem(np.arange(25) % 3), Probit(0.1).fix_hyperparameters()
     reliability = np.array([1.2, 0.5, -0.3])
 
     def run(at):
@@ -208,7 +208,7 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
         return fit_posterior(comparisons, model).evaluation
 
     truth = central_gradient(lambda at: run(at).approximation.sites.log_evidence, reliability, 1e-3)
-    told = Cavities.of(run(reliability)).by_reliability(base)
+    told = Cavities.from_evaluation(run(reliability)).by_reliability(base)
     step = 1e-4
     grid = reliability[:, None] + np.array([-step, step])
     found = np.diff(told(grid), axis=1)[:, 0] / (2 * step)
@@ -216,7 +216,7 @@ def test_the_evidence_in_reliability_has_the_slope_of_the_cavities():
 
 
 def test_judges_of_the_reference_judge_change_nothing():
-    plain, base = problem(), Probit(0.1, tie_threshold=0.2).held()
+    plain, base = problem(), Probit(0.1, tie_threshold=0.2).fix_hyperparameters()
     one = problem(np.zeros(25, dtype=int))
     for engine in (EP(), Laplace(), SVI(7)):
         found = margins(engine, one, JudgeReliability(base, np.ones(1)))

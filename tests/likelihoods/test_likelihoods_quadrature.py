@@ -154,7 +154,7 @@ def test_derivatives_in_a_hyperparameter_are_differences_of_the_probability():
 
 def test_what_is_held_has_no_derivatives():
     at = np.array([0.3]), np.array([1.0]), duels(1)
-    for likelihood in (BareProbit(0.3).held(), Probit(0.3, "fixed")):
+    for likelihood in (BareProbit(0.3).fix_hyperparameters(), Probit(0.3, "fixed")):
         assert likelihood.free == [] and likelihood.theta.shape == (0,)
         assert likelihood.bounds.shape == (0, 2)
         assert likelihood.tilted_theta_gradient(*at).shape == (0, 1)

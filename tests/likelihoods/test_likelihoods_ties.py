@@ -330,7 +330,9 @@ def test_theta_has_the_order_effect_as_it_is():
     assert_allclose(MODEL.bounds, [[low, np.log(10)], [low, np.log(10)], [-2.0, 2.0]])
     moved = MODEL.at(np.array([0.0, np.log(2.0), -1.5]))
     assert_allclose([moved.noise_variance, moved.tie_threshold, moved.order_effect], [1, 2, -1.5])
-    assert MODEL.held().free == [] and MODEL.held().tie_threshold == 0.6
+    assert (
+        MODEL.fix_hyperparameters().free == [] and MODEL.fix_hyperparameters().tie_threshold == 0.6
+    )
     assert_allclose(MODEL.item_noise_gradient(), [0.3, 0.0, 0.0])
     step = central_gradient(lambda theta: MODEL.at(theta).item_noise, MODEL.theta, 1e-2)
     assert_allclose(MODEL.item_noise_gradient(), step, rtol=1e-8, atol=1e-12)

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from skpref.duels import ItemTable
 from skpref.fitting import Fitted
-from skpref.gp import at_present, forgetting
+from skpref.gp import forgetting_kernel, present_posterior
 from skpref.kernels import Identity
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._model import PresentFit
@@ -28,10 +28,12 @@ def told(n=12, rate=RATE, seed=0, **options):
 def test_correlation_falls_with_the_answers_between(base):
     rng = np.random.default_rng(0)
     rows, number = rng.random((7, 2)), rng.integers(0, 30, 7).astype(float)
-    K = forgetting(base, 2, RATE)(np.column_stack([rows, number]))
+    K = forgetting_kernel(base, 2, RATE)(np.column_stack([rows, number]))
     apart = np.abs(number[:, None] - number[None])
     assert_allclose(K, base(rows) * (1.0 - RATE) ** (apart / 2.0), rtol=1e-12)
-    assert forgetting(base, 2, RATE).theta.shape == base.theta.shape  # the rate is not learned
+    assert (
+        forgetting_kernel(base, 2, RATE).theta.shape == base.theta.shape
+    )  # the rate is not learned
 
 
 def whole_and_present(n=12):
@@ -75,7 +77,7 @@ def test_draws_of_functions_are_of_the_present():
 
 def test_a_posterior_that_stays_is_left_alone():
     posterior = told(rate=None).posterior_
-    assert at_present(posterior, 2) is posterior
+    assert present_posterior(posterior, 2) is posterior
 
 
 @pytest.mark.parametrize("name", ["EP-EI", "LA-EI"])
