@@ -681,8 +681,8 @@ def _pair_sides(items, first, second):
 def _refit_cavities(mean, covariance, earlier, copies, likelihood, answers, power):
     """Return mean and variance of each margin, (2, n), refitted without a copy of its answer.
 
-    The sites ``earlier`` of the other answers are refitted by sweeps of EP: all are of one user, and
-    move each other most.
+    The sites ``earlier`` of the other answers are refitted by sweeps of EP: all are of one user,
+    and move each other most.
     """
     n = len(mean)
     copies_left = copies - np.eye(n)  # a row an answer that is removed
