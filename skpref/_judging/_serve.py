@@ -78,6 +78,13 @@ def make_desk(arguments: Any) -> Any:
             f"got --top {arguments.top} of {n_competitors} items; fewer than all are allowed. "
             "Give a smaller number, or leave it out."
         )
+    goals = arguments.votes, arguments.until, arguments.top
+    if n_competitors > 10 and goals == (None, None, None):
+        _write_line(
+            f"skpref: note: questions are about the whole order of {n_competitors} items. --top 5 "
+            "asks who the first five are, which takes about a quarter of the votes; --votes or "
+            "--until ends it."
+        )
     features = None if arguments.features is None else read_features(arguments.features, source)
     folder = path.resolve()
     store = VoteStore(arguments.file or folder.with_name(f"{folder.name}.votes.db"))

@@ -134,6 +134,17 @@ def test_top_asks_who_the_first_are(open_desk):
     assert pairs == {3: {(2, 3)}, None: {(0, 1), (2, 3), (4, 5)}}
 
 
+@pytest.mark.parametrize(
+    ("n", "options", "notes"),
+    [(12, [], 1), (6, [], 0), (12, ["--top", "3"], 0), (12, ["--votes", "90"], 0)],
+)
+def test_many_items_without_a_goal_are_told_of_top(tmp_path, capsys, n, options, notes):
+    folder = write_pictures(tmp_path / "many", n)
+    make_desk(_make_parser().parse_args(["judge", str(folder), *options])).close()
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if "--top 5 asks who the first five are" in line]) == notes
+
+
 @pytest.mark.parametrize("share", ["50%", "0.5"])
 def test_checks_are_a_share_of_the_questions(open_desk, share):
     client, _ = client_of(open_desk("--checks", share))
