@@ -47,8 +47,9 @@ _RELIABILITY_TOL = 0.05
 # Of a judge who turned back by more than this share of the last step, the next step is halved. Any
 # turn at all moves probabilities by .002.
 _BACK = 0.5
-# Where reliability moves by more with its median held, it was not at the fixed point; and after all
-# turns a warning tells of it.
+# Where reliability moves by more with its median held, it was not at the fixed point.
+_MOVED_AWAY = 2.0
+# After all turns a warning tells of a larger move.
 _NOT_CONVERGED = 1.0
 # Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
 _THETA_TOL = 0.02
@@ -193,7 +194,7 @@ def fit_judged(
             moved = np.inf if before is None else beliefs.largest_change(before)
             if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
                 with_median = judging.find_fixed_point(model, beliefs)
-                if with_median.largest_change(beliefs) < _NOT_CONVERGED:
+                if with_median.largest_change(beliefs) < _MOVED_AWAY:
                     held = model, with_median
                     break
                 beliefs = with_median  # hyperparameters follow
