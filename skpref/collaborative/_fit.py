@@ -101,6 +101,17 @@ def evaluate_pass(by_user: ByUser, crew: Crew, at: SharedPosterior) -> PassResul
     return PassResult(sites, value, own / by_user.n_users)
 
 
+# Passes that go the same way (the cosine of the angle between them) lengthen the stride, those that
+# go as much back shorten it.
+_SAME = 0.2
+_LONGER, _SHORTER = 1.2, 0.7
+_LEAST_STRIDE = 0.02
+# Share of the residual that margins must have moved by.
+_LEAST_MOVE = 1e-4
+# Larger than any real move; its square is finite.
+_FAR = 1e100
+
+
 class Stride(NamedTuple):
     """Damping: the share of the step to the updated factors.
 
@@ -110,19 +121,18 @@ class Stride(NamedTuple):
     Attributes
     ----------
     length : float
-    way : ndarray of shape (2, n) or None
-        How far the margins would have gone in the last pass, had it gone the whole way, and how far
-        the factors are from those asked for, in deviations of the margins.
+    move : ndarray of shape (n,) or None
+        How far the margins went in the last pass, in their deviations.
     residual : float
-        Root mean square over margins of the larger of the two.
+        Root mean square of that, had the pass gone the whole way.
     """
 
     length: float = 0.5
-    way: Array | None = None
+    move: Array | None = None
     residual: float = np.inf
 
     def next(self, previous: AnswerSites, target: AnswerSites) -> "Stride":
-        """Return the stride of the next pass: longer by half if this one went on, else half of it.
+        """Return the stride of the next pass, longer or shorter by where this one went.
 
         Parameters
         ----------
@@ -132,15 +142,22 @@ class Stride(NamedTuple):
         """
         tiny = np.finfo(np.float64).tiny  # margins of equal items have no variance
         spread = np.sqrt(np.maximum(np.maximum(target.variance, previous.variance), tiny))
-        move = (target.mean - previous.mean) / (spread * self.length)
+        move = (target.mean - previous.mean) / spread
         # Sites may be far from the fixed point where cavities are at it from the start.
         width = np.minimum(spread, 1.0 / np.sqrt(np.maximum(target.precision, tiny)))
-        way = np.stack([move, (target.shift - previous.shift) * width])
-        residual = float(np.sqrt(np.mean(np.abs(way).max(axis=0) ** 2)))
+        lag = (target.shift - previous.shift) * width
+        off = np.minimum(np.maximum(np.abs(move) / self.length, np.abs(lag)), _FAR)
+        residual = float(np.sqrt(np.mean(off**2)))
         length = self.length
-        if self.way is not None:
-            length = 0.5 * length if np.vdot(way, self.way) < 0.0 else min(1.5 * length, 1.0)
-        return Stride(length, way, residual)
+        # Where hardly anything but factors moves, ways are rounding.
+        if self.move is not None and np.mean(move**2) > (_LEAST_MOVE * residual) ** 2:
+            along = float(move @ self.move)
+            most = float(np.linalg.norm(move) * np.linalg.norm(self.move))
+            if along > _SAME * most:
+                length = min(_LONGER * length, 1.0)
+            elif along < -_SAME * most:
+                length = max(_SHORTER * length, _LEAST_STRIDE)
+        return Stride(length, move, residual)
 
     def along(self, previous: AnswerSites, target: AnswerSites) -> AnswerSites:
         """Return the factors after a step of this length to the target."""
