@@ -16,6 +16,7 @@ from skpref.plotting._style import (
     label_with_unit,
     palette,
     percent_text,
+    thin_look,
 )
 
 
@@ -121,6 +122,7 @@ class ControlEffectsDisplay(Display):
         n = len(slope)
         ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
+        ax.axvline(0.0, **thin_look())
         self.intervals_, self.points_ = draw_rows(ax, slope, (lower, upper), color)
         what = f"utility of one standard deviation more, {percent_text(self.level)} intervals"
         ax.set_xlabel(label_with_unit(what, self.unit))

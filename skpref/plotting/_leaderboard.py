@@ -21,6 +21,7 @@ from skpref.plotting._style import (
     percent_text,
     row_letter_size,
     size_in_points,
+    thin_look,
 )
 
 # Columns of a leaderboard.
@@ -185,14 +186,12 @@ class LeaderboardDisplay(Display):
             If matplotlib is not installed.
         """
         check_matplotlib(f"{type(self).__name__}.plot")
-        utility, lower, upper = map(np.asarray, (self.utility, self.lower, self.upper))
-        n = len(utility)
+        n = len(np.asarray(self.names))
         ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
-        has_interval = np.isfinite(lower) & np.isfinite(upper)
-        ends = np.where(has_interval, lower, utility), np.where(has_interval, upper, utility)
-        where = np.where(has_interval, utility, np.nan)
-        self.intervals_, self.points_ = draw_rows(ax, where, ends, color)
+        ax.axvline(0.0, **thin_look())
+        ends = self.lower, self.upper
+        self.intervals_, self.points_ = draw_rows(ax, self.utility, ends, color)
         if self.component is not None:
             for row in np.flatnonzero(np.diff(np.asarray(self.component))):
                 ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)

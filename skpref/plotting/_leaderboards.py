@@ -13,11 +13,13 @@ from skpref.plotting._style import (
     check_matplotlib,
     draw_legend_above,
     draw_row_names,
+    draw_rows,
     height_of_rows,
     label_with_unit,
     line_looks,
     plain_text,
     shorten,
+    thin_look,
 )
 
 
@@ -98,24 +100,24 @@ class LeaderboardsDisplay(Display):
             check_number("top", top, low=1, integer=True)
         if not boards:
             raise ValueError("got no board; give one or more, such as {'May': leaderboard(model)}.")
-        for what in ("unit", "level"):
-            values = list(dict.fromkeys(board[what] for board in boards.values()))
+        for option in ("unit", "level"):
+            values = list(dict.fromkeys(board[option] for board in boards.values()))
             if len(values) > 1:
                 raise ValueError(
-                    f"got boards of different {what}s: {', '.join(map(repr, values))}; one is "
-                    f"allowed. Make all boards with the same {what}=."
+                    f"got boards of different {option}s: {', '.join(map(repr, values))}; one is "
+                    f"allowed. Make all boards with the same {option}=."
                 )
         names = list(
             dict.fromkeys(name for board in boards.values() for name in board.names.tolist())
         )[:top]
         row_of = {name: row for row, name in enumerate(names)}
         columns = {}
-        for of in ("utility", "lower", "upper"):
-            columns[of] = np.full((len(names), len(boards)), np.nan)
+        for column in ("utility", "lower", "upper"):
+            columns[column] = np.full((len(names), len(boards)), np.nan)
             for k, board in enumerate(boards.values()):
-                for name, value in zip(board.names.tolist(), board[of], strict=True):
+                for name, value in zip(board.names.tolist(), board[column], strict=True):
                     if name in row_of:
-                        columns[of][row_of[name], k] = value
+                        columns[column][row_of[name], k] = value
         unit = next(iter(boards.values())).unit
         return cls(names=names, labels=list(boards), unit=unit, **columns).plot(ax=ax)
 
@@ -140,29 +142,20 @@ class LeaderboardsDisplay(Display):
         n, n_boards = len(self.names), len(self.labels)
         row = SIZES.row * max(1.0, SIZES.board * n_boards)
         ax = self._new_axes(ax, (7.0, height_of_rows(n, row)))
-        ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        ax.axvline(0.0, **thin_look())
         self.points_, self.intervals_ = [], []
-        for k, (label, (color, _)) in enumerate(
-            zip(self.labels, line_looks(ax, n_boards), strict=True)
-        ):
-            mean, lower, upper = self.utility[:, k], self.lower[:, k], self.upper[:, k]
-            rows = np.arange(n) + SIZES.boards_share * ((k + 0.5) / n_boards - 0.5)
-            # An item about which nothing is known has no interval, and its mean says nothing.
-            known = np.isfinite(lower) & np.isfinite(upper)
-            self.intervals_.append(
-                ax.hlines(
-                    rows[known], lower[known], upper[known], color=color, alpha=0.45, linewidth=2.0
-                )
+        for k, (color, _) in enumerate(line_looks(ax, n_boards)):
+            heights = np.arange(n) + SIZES.boards_share * ((k + 0.5) / n_boards - 0.5)
+            intervals, points = draw_rows(
+                ax,
+                self.utility[:, k],
+                (self.lower[:, k], self.upper[:, k]),
+                color,
+                heights,
+                "osD^v<>"[k % 7],
+                label=plain_text(shorten(self.labels[k], SIZES.legend_name)),
             )
-            marker = "osD^v<>"[k % 7]
-            (points,) = ax.plot(
-                np.where(known, mean, np.nan),
-                rows,
-                marker,
-                color=color,
-                markersize=4.0,
-                label=plain_text(shorten(label, SIZES.legend_name)),
-            )
+            self.intervals_.append(intervals)
             self.points_.append(points)
         ax.set_xlabel(label_with_unit("utility above the mean of each board", self.unit))
         draw_legend_above(ax, min(n_boards, 4))

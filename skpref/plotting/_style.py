@@ -290,12 +290,21 @@ def thin_look() -> dict[str, Any]:
     return {"color": "0.5", "linewidth": 0.8, "zorder": 0}
 
 
-def draw_rows(ax: Any, values: Any, ends: Any, color: Any) -> tuple[Any, Any]:
-    """Draw a point and an interval in each row, beside a line at 0; return intervals and points."""
-    rows = np.arange(len(values))
-    ax.axvline(0.0, **thin_look())
-    intervals = ax.hlines(rows, *ends, color=color, alpha=0.45, linewidth=2.5)
-    return intervals, ax.plot(values, rows, "o", color=color, markersize=4.5)[0]
+def draw_rows(
+    ax: Any, values: Any, ends: Any, color: Any, rows: Any = None, marker: str = "o", **options: Any
+) -> tuple[Any, Any]:
+    """Draw a point and an interval in each row, or at these heights; return intervals and points.
+
+    Where an interval is not finite nothing is known, and there is no point either. Further options
+    are those of the points, such as their label.
+    """
+    rows = np.arange(len(values)) if rows is None else rows
+    lower, upper = np.asarray(ends)
+    known = np.isfinite(lower) & np.isfinite(upper)
+    look = {"color": color, "alpha": 0.45, "linewidth": 2.5}
+    intervals = ax.hlines(rows[known], lower[known], upper[known], **look)
+    values = np.where(known, values, np.nan)
+    return intervals, ax.plot(values, rows, marker, color=color, markersize=4.5, **options)[0]
 
 
 def draw_legend_above(ax: Any, columns: int) -> Any:
