@@ -157,18 +157,18 @@ def _distinguishes_order(estimator, likelihood, judges):
 
 
 def _check_moving_parts(
-    estimator: BaseEstimator, keywords: Mapping[str, Any], before: Reader | None
+    estimator: BaseEstimator, keywords: Mapping[str, Any], earlier: Reader | None
 ) -> None:
     """Raise ValueError unless what moves has times, and a stream goes on as it began."""
     moving = {name: getattr(estimator, name, None) for name in ("drift", "seasons", "order_drift")}
     by_order = moving["order_drift"] is not None
-    if before is not None:
+    if earlier is not None:
         if "prompts" in keywords:
             raise ValueError(
                 "got prompts= with further answers of a stream. Fit all of them at once by fit."
             )
-        pieces = {"time": ("time" in keywords, before.time is not None)}
-        pieces["order_drift"] = by_order, before.by_order
+        pieces = {"time": ("time" in keywords, earlier.time is not None)}
+        pieces["order_drift"] = by_order, earlier.by_order
         for name, (now, past) in pieces.items():
             if now != past:
                 which = ("without", "with")

@@ -18,8 +18,8 @@ from skpref.inference import Pass
 
 # Seconds between two lines at verbose=1.
 _EVERY = 2.0
-# Evaluations that a search takes: from 15 to 60.
-_EVALUATIONS = 30
+# Evaluations that a search takes: 5 to 30, most of names with features and of many answers.
+_EVALUATIONS = 20
 
 
 @contextmanager

@@ -260,7 +260,7 @@ def willingness_to_pay(
     if np.any(np.isinf(low)):
         warn(
             f"The answers leave open whether utility falls with the price, column {price}: "
-            "intervals have no ends. Give more answers in which prices differ."
+            "intervals have no ends. Give more answers in which prices differ, or a lower level."
         )
     table = {
         "group": np.repeat(names, len(at) - 1),
