@@ -67,11 +67,12 @@ def voting_progress_html(desk: Any) -> str:
         parts.append(
             _paragraph_html(f"{first} is better than {second} with a probability of {chance}.")
         )
-    if view.n_needed is not None and view.n_needed:
+    if view.votes_needed is not None and view.votes_needed[1]:
+        fewest, most = map(_round_to_two_digits, view.votes_needed)
         parts.append(
             _paragraph_html(
-                f"About {_round_to_two_digits(view.n_needed)} more votes are likely to settle the "
-                "first place."
+                f"It takes some {fewest} to {most} more votes until the first place is settled; "
+                "one time in four it takes more."
             )
         )
     places = _table_html(f"Utilities in units of {board.unit}; 0 is their mean", *board.cells())

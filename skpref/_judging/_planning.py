@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import foldnorm, norm
 
 from skpref._estimator import PairwisePreferenceRegressor
 from skpref._utils import printable_text
@@ -128,15 +128,16 @@ class BoardView(NamedTuple):
         As `undecided_pairs` gives it.
     judges : Bunch or None
         As `judge_reliability` gives it; None of a single judge.
-    n_needed : int or None
-        Votes that are likely still needed until the first place is settled; None: nobody knows.
+    votes_needed : (int, int) or None
+        Between how many votes it still takes, one time in two, until the first place is settled;
+        None: nobody knows.
     """
 
     n_votes: int
     board: Any
     undecided: Any
     judges: Any
-    n_needed: int | None
+    votes_needed: tuple[int, int] | None
 
 
 def fit_votes(task: PlanTask) -> Any:
@@ -267,23 +268,24 @@ def make_board(task: PlanTask, model: Any) -> BoardView:
     return BoardView(len(task.shown), board, undecided, judges, votes_needed(board, undecided))
 
 
-def votes_needed(board: Any, undecided: Any) -> int | None:
-    """Return how many votes are likely still needed until the first place is settled.
+def votes_needed(board: Any, undecided: Any) -> tuple[int, int] | None:
+    """Return quartiles of the votes that it still takes until the first place is settled.
 
     A vote on an even pair adds φ(0)²/(Φ(0)Φ(0))/2 = 1/π to the precision of its margin in units of
     an item's noise. A margin m is settled at the level of the table once its precision is z²/m².
-    None while groups never met, or where two margins are so small that a million votes would
-    not do.
+    How large m is the votes tell in part: fewer are needed at the upper quartiles of |m|, more at
+    the lower ones. None while groups never met.
     """
     if board.n_components > 1:
         return None
     z = norm.isf(0.5 * (1.0 - undecided.level))
     first = (undecided.first == board.names[0]) | (undecided.second == board.names[0])
     deviation = (undecided.upper[first] - undecided.lower[first]) / (2.0 * z)
-    margin = np.maximum(np.abs(undecided.margin[first]), 1e-9)
-    precision = np.maximum((z / margin) ** 2 - deviation**-2, 0.0)
-    votes = float(np.pi * precision.sum())
-    return round(votes) if votes < 1e6 else None
+    scaled = np.abs(undecided.margin[first]) / deviation
+    quartiles = foldnorm.ppf([[0.75], [0.25]], scaled, scale=deviation)
+    precision = np.maximum((z / quartiles) ** 2 - deviation**-2, 0.0)
+    fewest, most = np.pi * precision.sum(axis=1)
+    return round(fewest), round(most)
 
 
 # -- the process ---------------------------------------------------------------------------
