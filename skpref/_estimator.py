@@ -153,8 +153,8 @@ class UtilityEstimator(Recorded, CallbackSupportMixin, RegressorMixin, BaseEstim
 
     # -- files -----------------------------------------------------------------------------
 
-    def check_fields(self) -> None:
-        """Raise TypeError unless there is a posterior, see `Fields`."""
+    def check_loaded_fields(self) -> None:
+        """Raise TypeError unless attributes read from a file are those of a fit, see `Fields`."""
         fields = {"_fit_metadata": frozenset(), **vars(self)}
         for name, kind in {"posterior_": Recorded, "_fit_metadata": Set}.items():
             if not isinstance(fields.get(name), kind):

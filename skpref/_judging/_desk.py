@@ -260,7 +260,7 @@ class VoteDesk:
         end = self._end_reason(judge)
         questions = [] if end else self._open_questions(judge)
         if questions:
-            question = self._question_page(questions)
+            question = self._question_message(questions)
         else:
             end = end or "There is no further question for you: you have seen all pairs."
             question = self._final_page()
@@ -279,7 +279,7 @@ class VoteDesk:
         }
         return {"question": question, "status": status}
 
-    def _question_page(self, questions):
+    def _question_message(self, questions):
         """Return the first question as the page shows it, with the items of those after it."""
         shown = questions[0].items
         kind = "duel" if len(shown) == 2 else "set"

@@ -60,7 +60,7 @@ class Fields:
 
     __slots__ = ()
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError or TypeError where fields that were read do not go together."""
 
 
@@ -379,7 +379,7 @@ def make_object(cls: Any, state: dict[str, Any]) -> Any:
                 raise TypeError(f"{cls.__name__}.{name} is a {kind}, and must be {hint}")
         instance = cls(**state)
         if isinstance(instance, Fields):
-            instance.check_fields()
+            instance.check_loaded_fields()
         return instance
     if issubclass(cls, BaseEstimator | Kernel):
         names = inspect.signature(cls).parameters.keys() & state.keys()
@@ -391,7 +391,7 @@ def make_object(cls: Any, state: dict[str, Any]) -> Any:
     else:
         instance.__dict__.update(state)
     if isinstance(instance, Fields):
-        instance.check_fields()
+        instance.check_loaded_fields()
     return instance
 
 

@@ -202,14 +202,14 @@ def information(candidates: Candidates, method: str = "quadrature") -> Array:
                 moments = part.means[rows], part.variance[rows], part.lead[rows]
                 entropies[rows] = expected_entropy(likelihood, *moments, float(effect_variance))
         else:
-            entropies = _closed_form_entropies(part)
+            entropies = _closed_form_conditional_entropies(part)
         expected += weight * entropies
     # Of a margin that is known the closed form and rounding would make something.
     nats = np.where(candidates.gaussian[1] > 0.0, predicted - expected, 0.0)
     return np.clip(nats, 0.0, np.log(likelihood.n_outcomes))
 
 
-def _closed_form_entropies(candidates):
+def _closed_form_conditional_entropies(candidates):
     """Return mean entropies of a probit's answers given the margins, (n,), in closed form."""
     likelihood = candidates.posterior.likelihood
     if not isinstance(likelihood, Probit) or likelihood.n_outcomes != 2:

@@ -438,9 +438,9 @@ class CollaborativePreferenceRegressor(UtilityEstimator):
         n = _num_samples(users)
         return self._posterior_for(AnswerMetadata.read({"users": users}, n, None))
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless every user has a taste, see `Fields`."""
-        super().check_fields()
+        super().check_loaded_fields()
         posterior = self.posterior_
         if not isinstance(posterior, CollaborativePosterior):
             return

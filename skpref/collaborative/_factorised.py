@@ -178,21 +178,21 @@ def products(cells: Cells, weights: Values, functions: Values) -> tuple[Array, A
 def factorise(
     cells: Cells,
     factors: Normals,
-    previous: tuple[Normals, Normals],
+    priors: tuple[Normals, Normals],
     start: tuple[Values, Values],
     sweeps: int = _SWEEPS,
 ) -> Product:
-    """Fit independent normals of weights and functions to the factors by variational Bayes.
+    """Fit independent normals of weights and functions to factors of margins; return these.
 
-    One function after the other, so that the bound never falls.
+    Variational Bayes, one function after the other, so that the bound never falls.
 
     Parameters
     ----------
     cells : Cells
     factors : Normals of shape (n_cells,)
         Factors of the margins.
-    previous : (Normals, Normals)
-        Other factors of weights, (D, n_users), and of functions, (D, n_margins).
+    priors : (Normals, Normals)
+        Factors of weights, (D, n_users), and of functions, (D, n_margins), beside these.
     start : (Values, Values)
         Of weights and functions; those of functions are found first.
     sweeps : int
@@ -203,7 +203,7 @@ def factorise(
     for _ in range(sweeps):
         mean = products(cells, weights, functions)[0]
         for mine, partner, k in ((functions, weights, 1), (weights, functions, 0)):
-            own_index, partner_index, prior = index[k], index[1 - k], previous[k]
+            own_index, partner_index, prior = index[k], index[1 - k], priors[k]
             for d in range(len(mine.mean)):
                 w, w_second = partner.mean[d][partner_index], partner.second[d][partner_index]
                 without = mean - w * mine.mean[d][own_index]
@@ -215,19 +215,19 @@ def factorise(
                 mine.variance[d] = 1.0 / precision
                 mine.mean[d] = (prior.shift[d] + np.bincount(own_index, pull, n)) / precision
                 mean = without + w * mine.mean[d][own_index]
-        last, bound = bound, bound_of(cells, factors, previous, (weights, functions))
+        last, bound = bound, bound_of(cells, factors, priors, (weights, functions))
         if bound - last < _GROWTH:
             break
     return Product(weights, functions, bound)
 
 
 def bound_of(
-    cells: Cells, factors: Normals, previous: tuple[Normals, Normals], at: tuple[Values, Values]
+    cells: Cells, factors: Normals, priors: tuple[Normals, Normals], at: tuple[Values, Values]
 ) -> float:
     """Return the bound on the log integral of the factors, up to a constant."""
     mean, variance = products(cells, *at)
     value = factors.shift @ mean - 0.5 * factors.precision @ (mean**2 + variance)
-    for prior, q in zip(previous, at, strict=True):
+    for prior, q in zip(priors, at, strict=True):
         value += np.vdot(prior.shift, q.mean) - 0.5 * np.vdot(prior.precision, q.second)
         value += 0.5 * np.log(q.variance).sum()
     return float(value)

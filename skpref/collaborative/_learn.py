@@ -331,7 +331,7 @@ class People(Fields):
         self.level = float(np.mean(kernel.diag(Z)))
         self._whiten = whitening(kernel_values(kernel, Z)) / np.sqrt(self.level)
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless features of all users can be had, see `Fields`."""
         rows = self._table.rows
         check_shapes(

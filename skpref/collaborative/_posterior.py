@@ -75,7 +75,7 @@ class CollaborativePosterior(Recorded, Summarised, ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(map(str, self._facts().values()))}>"
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless all users have finite moments, see `Fields`."""
         sizes = check_shapes(
             anchors=(self.anchors, "m c"), whiten=(self.whiten, "m m"), **self._shapes()

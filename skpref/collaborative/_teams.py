@@ -24,7 +24,7 @@ from skpref.collaborative._tastes import (
 )
 from skpref.data import Comparisons
 from skpref.gp import fill_groups
-from skpref.inference import SharedOut, Store, site_update
+from skpref.inference import PartCache, SharedOut, site_update
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 
 # Users of a team: so many that a worker has some tenths of a second to do with each.
@@ -396,7 +396,7 @@ class _HeldTeam:
     local: list[Local] = field(default_factory=list)
 
 
-_HERE = Store[_HeldTeam]()
+_HERE = PartCache[_HeldTeam]()
 
 
 def _work_for_team(run: str, number: int, question: tuple[Any, Any], team: Any) -> Any:

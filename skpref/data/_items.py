@@ -298,7 +298,7 @@ class ItemTable(Immutable, Fields):
             {**public, "has_features": has_features, "_frame": frame, "_position": position}
         )
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise TypeError unless every field is there, see `Fields`."""
         missing = ItemTable.__annotations__.keys() - vars(self).keys()
         if missing:

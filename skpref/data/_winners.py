@@ -259,14 +259,14 @@ def outcome_codes(
         What the two sides are called, beside "model_a" and "model_b", "a" and "b", "first" and
         "second"; what comes first counts, and names before all.
     rows : ndarray of int of shape (n,), default=None
-        Rows that messages name. None: the places.
+        Rows that messages name. None: 0 to n - 1.
     remedy : str
         What to do about a word for a side that is also the name of another item: a format of it.
 
     Returns
     -------
     ndarray of int of shape (n,) or None
-        None where all are numbers that say nothing.
+        None where all are numbers of no coding above.
     """
     present_rows = np.flatnonzero([not is_blank(value) for value in values]).tolist()
     first, second = names or ([None] * len(values),) * 2

@@ -221,7 +221,7 @@ class Judges(Fields):
     def __len__(self) -> int:
         return len(self.respondents)
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless all is of the same judges and readings, see `Fields`."""
         check_shapes(variances=(self.law.variances, "v"), weights=(self.law.weights, "v"))
         sizes = check_shapes(
@@ -524,7 +524,9 @@ class JudgeAverage:
             As in `outcome_log_proba`.
         """
         mean = np.sum(self.reliability * self.weight, axis=1)[self.code]
-        utility, own_effect = _margin_parts(posterior, first, second, self.judge, order)[:2]
+        utility, own_effect = _utility_and_bias_moments(
+            posterior, first, second, self.judge, order
+        )[:2]
         return mean * utility.mean(axis=1) + own_effect.mean(axis=1)
 
     def outcome_log_proba(
@@ -548,7 +550,7 @@ class JudgeAverage:
         if not isinstance(posterior.kernel, Padded):
             blocks = (
                 averaged_with_moment_match(
-                    self.take(each.rows)._average_log_proba(posterior.likelihood),
+                    self.take(each.rows)._log_proba_over_reliability(posterior.likelihood),
                     each.means,
                     each.variance,
                     order[each.rows],
@@ -558,12 +560,13 @@ class JudgeAverage:
             )
             log_proba = concatenate_blocks(list(blocks), empty)
         else:
-            parts = _margin_parts(posterior, first, second, self.judge, order)
+            parts = _utility_and_bias_moments(posterior, first, second, self.judge, order)
             log_proba = self._average_log_proba_with_biases(posterior.likelihood, parts, order)
         return log_proba - logsumexp(log_proba, axis=1, keepdims=True)
 
-    def _average_log_proba(self, likelihood):
-        """Return a function of margins' moments to log-probabilities averaged over reliability."""
+    def _log_proba_over_reliability(self, likelihood):
+        """Return a function of margins' moments to logs of probabilities averaged over
+        reliability."""
         used = np.flatnonzero(np.any(self.weight[np.unique(self.code)] > 0.0, axis=0))
 
         def log_proba(mean, variance, order):
@@ -597,7 +600,7 @@ class JudgeAverage:
         return total
 
 
-def _margin_parts(posterior, first, second, judge, order):
+def _utility_and_bias_moments(posterior, first, second, judge, order):
     """Return moments of the two parts of margins: the utilities' difference, and judges' biases.
 
     Means of each by component (n, n_components), then the variance of the first, their covariance,
@@ -608,8 +611,8 @@ def _margin_parts(posterior, first, second, judge, order):
         blocks = list(posterior.answer_moments(first, second))
         means = concatenate_blocks([block.means for block in blocks], (0, posterior.n_components))
         variance = concatenate_blocks([block.variance for block in blocks], (0,))
-        none = np.zeros(len(variance))
-        return means, np.zeros_like(means), variance, none, none
+        zeros = np.zeros(len(variance))
+        return means, np.zeros_like(means), variance, zeros, zeros
     sides = judged_duel_rows(kernel, (first, second), judge, order)
     moments = []
     for r in (0.0, 1.0, -1.0):
@@ -618,8 +621,9 @@ def _margin_parts(posterior, first, second, judge, order):
         )
         means = concatenate_blocks([block.means for block in blocks], (0, posterior.n_components))
         moments.append((means, concatenate_blocks([block.variance for block in blocks], (0,))))
-    (none, rest), (plus, more), (_, less) = moments
-    return plus - none, none, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
+    # A margin r u + b has the variance r² Var(u) + 2 r Cov(u, b) + Var(b).
+    (bias, rest), (plus, more), (_, less) = moments
+    return plus - bias, bias, 0.5 * (more + less) - rest, 0.25 * (more - less), rest
 
 
 def _condense_points(marginals: Marginals) -> tuple[Array, Array]:

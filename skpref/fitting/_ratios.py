@@ -111,12 +111,13 @@ class Ratios:
         return np.clip(theta, self.limits[:, 0], self.limits[:, 1])
 
     def pull_back(self, coordinates: Array, gradient: Array) -> Array:
-        """Return the gradient in the coordinates, of that in the hyperparameters there."""
+        """Return the gradient in the coordinates from that in the hyperparameters."""
         if self.noise is None:
             return gradient
         theta = self._theta_without_bounds(coordinates)
-        moves = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
-        slopes = np.where(moves | (self.powers == 0.0), gradient, 0.0)
+        is_inside = (theta >= self.limits[:, 0]) & (theta <= self.limits[:, 1])
+        slopes = np.where(is_inside | (self.powers == 0.0), gradient, 0.0)
+        # Derivatives of the hyperparameters in the coordinate of the noise.
         along = np.where(self.linear, theta, 1.0) * self.powers / self.noise_power
         slope = slopes[self.noise] + along @ slopes
         slopes = np.where(

@@ -36,7 +36,7 @@ class Marginals(Fields):
     width: Array
     weights: Array
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless all are distributions, see `Fields`."""
         check_shapes(
             points=(self.points, "j n"), width=(self.width, "j n"), weights=(self.weights, "j n")

@@ -516,7 +516,7 @@ class _ModelDesign(NamedTuple):
 
 
 def _check_named_groups(kernel, column, n_columns, biases):
-    """Raise ValueError of a kernel that names groups in a way that cannot be, or beside biases."""
+    """Raise ValueError if no part, or all, of a kernel sees the groups, or judges have biases."""
     parts_by_column(kernel, column, n_columns)
     if biases:
         raise ValueError(

@@ -53,8 +53,8 @@ class ByVector(Prior):
         """Aᵀ times values of the margins, (n_margins,) or (n_margins, m)."""
 
     @abstractmethod
-    def _condition_vector(self, precision: Array | SitePrecision) -> Any:
-        """Return the `Vector` given sites of this precision."""
+    def _vector_posterior(self, precision: Array | SitePrecision) -> Any:
+        """Return the posterior of the vector, a `Vector`, given sites of this precision."""
 
     @abstractmethod
     def _margin_variances(self, vector: Any) -> Array:
@@ -74,7 +74,7 @@ class ByVector(Prior):
 
     def centre(self, precision: Array | SitePrecision, shift: Array) -> tuple[Array, Array]:
         """Mean and dual alone of `condition`, which are quicker."""
-        return self._mean_and_dual(self._condition_vector(precision), precision, shift)
+        return self._mean_and_dual(self._vector_posterior(precision), precision, shift)
 
     def _mean_and_dual(self, vector, precision, shift):
         """Return the margins' mean and dual weights, by the posterior of the vector."""
@@ -89,7 +89,7 @@ class ByVector(Prior):
 
     def condition(self, precision: Array | SitePrecision, shift: Array) -> Marginals:
         """See `Prior.condition`."""
-        vector = self._condition_vector(precision)
+        vector = self._vector_posterior(precision)
         if not isinstance(precision, SitePrecision) and np.isinf(precision).any():
             return self._condition_on_known(precision, shift, vector)
         mean, dual = self._mean_and_dual(vector, precision, shift)

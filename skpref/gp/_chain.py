@@ -148,7 +148,7 @@ class IndependentItems(Prior):
         self.chains = Chains(self.nodes, drift, np.moveaxis(states.covariance, 0, 2))
         self.mean = states.mean
         # Of one time alone, so that all nodes are the first of their chains.
-        self._centre = self._sum_nodes(states.mean @ drift.seen)
+        self._centre = self._margins_of_nodes(states.mean @ drift.seen)
         if earlier.static is not None:
             self.static = earlier.static
             rows = self._features(earlier.static)
@@ -192,7 +192,7 @@ class IndependentItems(Prior):
 
     # -- between nodes and margins ------------------------------------------------------------
 
-    def _sum_nodes(self, values: Array) -> Array:
+    def _margins_of_nodes(self, values: Array) -> Array:
         """Compute the weighted sums of the nodes' values that margins are."""
         sums: Array = np.zeros(self.n_margins)
         for node, weight in zip(self._node, self._weight, strict=True):
@@ -208,14 +208,14 @@ class IndependentItems(Prior):
         return sums
 
     def _pull_to_nodes(self, values: Array) -> Array:
-        """Apply the transpose of `_sum_nodes`."""
+        """Apply the transpose of `_margins_of_nodes`."""
         return self._pool_at_nodes(self._weight * values)
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
         if vector.ndim == 2:
             return np.stack([self.times(column) for column in vector.T], axis=1)
-        product = self._sum_nodes(self.chains.times(self._pull_to_nodes(vector)))
+        product = self._margins_of_nodes(self.chains.times(self._pull_to_nodes(vector)))
         return product + self._Z @ (self._own * (vector @ self._Z))
 
     # -- given sites --------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class IndependentItems(Prior):
             if not size > least:
                 break
             node, weight = direction
-            reached = self._sum_nodes(node) + Z @ weight
+            reached = self._margins_of_nodes(node) + Z @ weight
             answer = pulled(precision * reached)
             # What the preconditioner has in the place of that.
             message_image = (

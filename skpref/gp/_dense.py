@@ -207,7 +207,7 @@ class Dense(Prior):
         return surely_covariance(self.kernel) or is_covariance(self.K)
 
     def rounding(self, dual: Array) -> MarginErrors:
-        """Bound the rounding by the terms |K| |A|ᵀ |w|, see `Prior.rounding`."""
+        """Estimate the rounding errors by the terms |K| |A|ᵀ |w|, see `Prior.rounding`."""
         unit = UNIT * np.sqrt(self.n_items)
         prior = np.diagonal(self.K)
         reach = np.abs(self.K) @ self._item_weights(dual)
@@ -419,8 +419,8 @@ class DenseItems(ByVector, Dense):
         sums: Array = self.incidence @ values
         return sums
 
-    def _condition_vector(self, precision):
-        """Return the utilities given sites of this precision."""
+    def _vector_posterior(self, precision):
+        """Return the posterior of the utilities, a `Vector`, given sites of this precision."""
         laplacian = self._laplacian(precision)
         try:
             return self._solver.condition(laplacian)

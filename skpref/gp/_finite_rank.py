@@ -613,8 +613,8 @@ class FiniteRank(ByVector):
                     gram += flat.T @ (joint[some] @ rows).reshape(flat.shape)
         return self._scale[:, None] * gram * self._scale
 
-    def _condition_vector(self, precision):
-        """Return the weights of the features given sites of this precision."""
+    def _vector_posterior(self, precision):
+        """Return the posterior of the features' weights, a `Vector`, given the sites' precision."""
         return _FeatureWeights(self._weight_precision_gain(precision), self._scale)
 
     def _margin_variances(self, vector):

@@ -367,7 +367,7 @@ class GroupedPosterior(Posterior):
             which = np.flatnonzero(groups == group)
             at = (n + 2 * which[:, None] + np.arange(2)).ravel()
             two = X[pairs[which].ravel()]
-            columns = self._columns_of_pairs(two, group, numbers[which])
+            columns = self._group_key_columns(two, group, numbers[which])
             rows = self._rows_with_groups(two.reshape(-1, d), columns)
             average = np.kron(np.eye(len(at)), shares)
             prior = kernel_values(self.effects, rows)
@@ -389,11 +389,11 @@ class GroupedPosterior(Posterior):
         shared_means, covariance = self._sum_moments(np.concatenate(alike), parts)
         return means + shared_means, covariance + own
 
-    def _columns_of_pairs(self, rows: Array, group: int, numbers: NDArray[np.intp]) -> Array:
-        """Return the columns of groups of pairs of rows in one group, (2 k m, n_places).
+    def _group_key_columns(self, rows: Array, group: int, numbers: NDArray[np.intp]) -> Array:
+        """Return the key columns of rows in one group, (2 k m, n_places): the group, then the pair.
 
-        Rows are (2 k, m, n_columns), the two of a pair side by side. Pairs that did not meet there
-        have columns by their numbers.
+        The rows of k pairs at m columns are (2 k, m, n_columns), the two of a pair side by side.
+        Pairs that were not fitted in the group have the codes -2, -3, ... by their numbers.
         """
         n_places = self.sites.n_places
         columns = np.full((*rows.shape[:2], n_places), float(max(group, NEW_GROUP)))

@@ -504,10 +504,12 @@ class Grouped(FiniteRank):
             comparisons, finite.terms, margins, column
         )
         self.shared_scale = self._scale
-        self._group_own = finite.variance[groups.source]
-        self.group_scale = np.sqrt(self._group_own)
-        self._alone_own = groups.alone @ finite.variance  # the variance of u
-        self.variance = self.variance + groups.matrix**2 @ self._group_own + self._alone_own
+        self._group_variance = finite.variance[groups.source]
+        self.group_scale = np.sqrt(self._group_variance)
+        self._lone_variance = groups.alone @ finite.variance  # the variance of u
+        self.variance = (
+            self.variance + groups.matrix**2 @ self._group_variance + self._lone_variance
+        )
         check_finite(kernel, np.concatenate([finite.variance, self.variance]))
         self.batches = _batches(comparisons, groups, len(self.shared_scale))
 
@@ -555,7 +557,7 @@ class Grouped(FiniteRank):
     def shrink(self, precision: Any) -> Array:
         """Return 1/(1 + τ d), by which sites are weaker on what is not u, (n_margins,)."""
         single = precision.single if isinstance(precision, SitePrecision) else precision
-        return 1.0 / (1.0 + np.where(np.isinf(single), 0.0, single) * self._alone_own)
+        return 1.0 / (1.0 + np.where(np.isinf(single), 0.0, single) * self._lone_variance)
 
     def margin_values(self, vector: Array) -> Array:
         """Z and L times weights."""
@@ -570,24 +572,26 @@ class Grouped(FiniteRank):
 
     def times(self, vector: Array) -> Array:
         """See `Prior.times`."""
-        own = np.concatenate([self._own, self._group_own])
-        alone = (self._alone_own * vector.T).T
+        own = np.concatenate([self._own, self._group_variance])
+        alone = (self._lone_variance * vector.T).T
         return alone + self.margin_values((own * self.transposed_times(vector).T).T)
 
     def root(self) -> Array:
         """See `Prior.root`."""
         groups = self._groups.matrix.toarray() * self.group_scale
-        has_alone = self._alone_own > 0.0
-        alone = np.diag(np.sqrt(self._alone_own))[:, has_alone]
+        has_alone = self._lone_variance > 0.0
+        alone = np.diag(np.sqrt(self._lone_variance))[:, has_alone]
         return np.hstack([super().root(), groups, alone])
 
-    def _condition_vector(self, precision):
-        """Return the weights of features and groups given sites of this precision."""
+    def _vector_posterior(self, precision):
+        """Return the posterior of features' and groups' weights, a `Vector`, given sites of this
+        precision."""
         return _GroupedWeights(self, precision)
 
     def _margin_mean(self, vector, shift):
         shrink, alone = (
-            each if shift.ndim == 1 else each[:, None] for each in (vector.shrink, self._alone_own)
+            each if shift.ndim == 1 else each[:, None]
+            for each in (vector.shrink, self._lone_variance)
         )
         return shrink * (super()._margin_mean(vector, shrink * shift) + alone * shift)
 
@@ -669,7 +673,7 @@ class Grouped(FiniteRank):
             own = np.einsum("gni,gni->gn", effects @ part.inverse, effects)
             variance[part.batch.margin] = own + np.einsum("gni,gni->gn", half, half)
         shrink = vector.shrink
-        return floor_variance(shrink * (self._alone_own + shrink * variance[:-1]), 0.0)
+        return floor_variance(shrink * (self._lone_variance + shrink * variance[:-1]), 0.0)
 
     def _joint_covariances(self, vector, at):
         covariance = np.empty((*at.shape, at.shape[1]))
@@ -699,7 +703,7 @@ class Grouped(FiniteRank):
         inverse = marginals.root.inverse
         variance = np.einsum("ij,ij->j", inverse, inverse)
         variance = np.concatenate([variance, marginals.root.group_variance()])
-        own = np.concatenate([self._own, self._group_own])
+        own = np.concatenate([self._own, self._group_variance])
         spread = (1.0 - variance) / np.where(own > 0.0, own, 1.0)  # without variance, no slope
         source = np.concatenate([self._shared_index[self._features.source], self._groups.source])
         slope: Array = (fit - spread) @ self._whole_finite.slope[source]
@@ -731,18 +735,18 @@ class Grouped(FiniteRank):
     # -- rounding ----------------------------------------------------------------------------
 
     def rounding(self, dual: Array) -> MarginErrors:
-        """See `Prior.rounding`; by the terms of all weights."""
+        """Add what group effects and noise add to the rounding errors; see `Prior.rounding`."""
         error = super().rounding(dual)
         effects = abs(self._groups.matrix)
         unit = UNIT * np.sqrt(len(self.shared_scale))
-        mean = effects @ (self._group_own * (effects.T @ np.abs(dual)))
-        mean = mean + self._alone_own * np.abs(dual)
-        variance = (effects @ self.group_scale) ** 2 + self._alone_own
+        mean = effects @ (self._group_variance * (effects.T @ np.abs(dual)))
+        mean = mean + self._lone_variance * np.abs(dual)
+        variance = (effects @ self.group_scale) ** 2 + self._lone_variance
         return MarginErrors(error.mean + unit * mean, error.variance + unit * variance)
 
     def energy_error(self, dual: Array) -> float:
         """See `Prior.energy_error`."""
-        own = self._group_own * (abs(self._groups.matrix).T @ np.abs(dual)) ** 2
+        own = self._group_variance * (abs(self._groups.matrix).T @ np.abs(dual)) ** 2
         return float(np.hypot(super().energy_error(dual), 0.5 * UNIT * np.sqrt(own @ own)))
 
     def check_digits(self, posterior: Posterior, marginals: Marginals) -> None:

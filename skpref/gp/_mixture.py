@@ -59,7 +59,7 @@ class PosteriorMixture(Recorded, Summarised):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(map(str, self._facts().values()))}>"
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless there is a share for each part, see `Fields`."""
         if self.weights.shape != (len(self.parts),) or not np.isclose(np.sum(self.weights), 1.0):
             raise ValueError(f"{len(self.parts)} parts have weights {self.weights!r:.80}")

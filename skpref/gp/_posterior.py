@@ -154,7 +154,7 @@ class Components(Recorded, Summarised):
         """Return the fields without caches."""
         return {name: part for name, part in vars(self).items() if name not in _FOUND_AGAIN}
 
-    def check_fields(self) -> None:
+    def check_loaded_fields(self) -> None:
         """Raise ValueError unless a duel of two anchors has probabilities, see `Fields`."""
         sizes = check_shapes(
             anchors=(self.anchors, "n c"),
@@ -559,7 +559,7 @@ class Anchors:
         return self._posterior.kernel.diag(self._posterior.anchors)
 
     def places(self, A: Array, B: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the rows of A and B among the anchors, −1 where they are none."""
+        """Return the positions of rows of A and B among the anchors, −1 for other rows."""
         anchors, kernel = self._posterior.anchors, self._posterior.kernel
         A, B, n = all_columns(kernel, A), all_columns(kernel, B), len(anchors)
         _, code = distinct_rows(np.concatenate([anchors, A, B]))

@@ -36,7 +36,7 @@ from skpref.inference._removal import (
 )
 from skpref.inference._sampling import HMC, Gibbs
 from skpref.inference._svi import SVI
-from skpref.inference._workers import SharedOut, Store
+from skpref.inference._workers import PartCache, SharedOut
 
 ENGINES = {"laplace": Laplace, "ep": EP, "gibbs": Gibbs, "hmc": HMC, "svi": SVI}
 

@@ -483,12 +483,12 @@ def watch_later_passes(
     )
 
 
-class Tally(NamedTuple):
-    """Sums over the duels of a pair, one row for each winner.
+class PairWinRates(NamedTuple):
+    """How often pairs were won, a row for each pair and winner.
 
     Attributes
     ----------
-    chance : ndarray of shape (n_rows,)
+    win_share : ndarray of shape (n_rows,)
         Share of the pair's duels that the row's winner won.
     variance : ndarray of shape (n_rows,)
         Of the beta distribution of the probability that they win, from a uniform one.
@@ -496,13 +496,13 @@ class Tally(NamedTuple):
         Of the pair's duels that are in the row: the same, unless rows differ in more than that.
     """
 
-    chance: Array
+    win_share: Array
     variance: Array
     share: Array
 
     @classmethod
     def from_rows(cls, rows: Rows) -> Self:
-        """Return the sums over all rows of a problem."""
+        """Return the win rates of all rows of a problem, by the duels of each row's pair."""
         margins = rows.margins
         index, ahead = margins.index, margins.sign > 0.0
         n = len(margins.first)
@@ -513,7 +513,7 @@ class Tally(NamedTuple):
         return cls(won / total, mean * (1.0 - mean) / (3.0 + total), rows.counts / total)
 
     def take(self, numbers: NDArray[np.intp]) -> Self:
-        """Return the sums of some of the rows."""
+        """Return those of some of the rows."""
         return type(self)(*(each[numbers] for each in self))
 
 
@@ -521,7 +521,7 @@ class Tally(NamedTuple):
 class LinearisedBatch(AnswerBatch):
     """An `AnswerBatch` whose targets are the linearised update; its bound is the true one of q."""
 
-    tally: Tally = field(default_factory=lambda: Tally(*np.zeros((3, 0))))
+    win_rates: PairWinRates = field(default_factory=lambda: PairWinRates(*np.zeros((3, 0))))
 
     @classmethod
     def from_rows(
@@ -533,23 +533,24 @@ class LinearisedBatch(AnswerBatch):
     ) -> Self:
         """Return the batch of all these rows, see `AnswerBatch.from_rows`."""
         return replace(
-            super().from_rows(prior, rows, likelihood, earlier), tally=Tally.from_rows(rows)
+            super().from_rows(prior, rows, likelihood, earlier),
+            win_rates=PairWinRates.from_rows(rows),
         )
 
     def part(self, prior: Inducing, rows: Rows, numbers: NDArray[np.intp]) -> Self:
         """Return the batch of some rows; a pair's observation is that of all of its duels."""
-        return replace(super().part(prior, rows, numbers), tally=self.tally.take(numbers))
+        return replace(super().part(prior, rows, numbers), win_rates=self.win_rates.take(numbers))
 
     def evaluate_alone(self, at: Moments) -> BoundEvaluation:
         """Evaluate the bound at q; steps to the target lower the sum of squares of its mean."""
         evaluation = super().evaluate_alone(at)
-        margins, tally = self.prior.margin_moments(at), self.tally
+        margins, win_rates = self.prior.margin_moments(at), self.win_rates
         log_chance, slope, *_ = self.likelihood.log_prob(
             self.sign * margins.mean[self.index], self.answers
         )
         chance = np.exp(log_chance)
         slope = chance * slope
-        weight, off = tally.share / tally.variance, tally.chance - chance
+        weight, off = win_rates.share / win_rates.variance, win_rates.win_share - chance
         by_mean, precision = (
             np.asarray(np.bincount(self.index, each, self.prior.n_margins), dtype=np.float64)
             for each in (self.sign * weight * slope * off, weight * slope**2)

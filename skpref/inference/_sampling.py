@@ -304,7 +304,7 @@ class SampledEngine(AnswerEngine):
         """Return the multiplications that draws took."""
 
     def _walls_cost_more(self, problem, gaussian):
-        """Tell whether draws of the margins without noise cost less."""
+        """Return whether trajectories with walls take more work than `MarginChains`; False here."""
         return False
 
     def _burn_in_engine(self, problem, gaussian):
@@ -541,8 +541,7 @@ class HMC(SampledEngine):
         return self._walls_bytes(comparisons.n_singles) > available_bytes()
 
     def _walls_cost_more(self, problem, gaussian):
-        """Tell whether draws of the margins without noise take less work than trajectories with
-        walls."""
+        """Return whether trajectories with walls take more work than `MarginChains`."""
         walls = None if self.method != "auto" else expected_walls(problem, gaussian)
         if walls is None:
             return False

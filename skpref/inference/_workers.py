@@ -45,7 +45,7 @@ _TRIES = 3
 # -- work that is shared out -----------------------------------------------------------------
 
 
-class Store(Generic[T]):
+class PartCache(Generic[T]):
     """Parts of work that this process holds, by run and number.
 
     Parameters
@@ -100,12 +100,12 @@ class SharedOut:
         What a worker must know of the part of a number.
     n_jobs : int or None
         Of joblib.
-    store : Store
+    store : PartCache
         Where workers keep parts; in this process all are forgotten at the end.
     """
 
     def __init__(
-        self, count: int, part: Callable[[int], Any], n_jobs: int | None, store: Store
+        self, count: int, part: Callable[[int], Any], n_jobs: int | None, store: PartCache
     ) -> None:
         self._count, self._part, self._n_jobs = count, part, n_jobs
         self.run = uuid4().hex
@@ -278,7 +278,7 @@ class _HeldShard:
         self.batch.prior.forget()
 
 
-class _ShardStore(Store[_HeldShard]):
+class _ShardCache(PartCache[_HeldShard]):
     """Shards, of which some keep their features."""
 
     def add_shard(self, run: str, number: int, shard: _Shard) -> _HeldShard:
@@ -303,7 +303,7 @@ class _ShardStore(Store[_HeldShard]):
         return False
 
 
-_HERE = _ShardStore()
+_HERE = _ShardCache()
 
 
 def _sum_shard(run: str, number: int, q: bytes, shard: _Shard | None) -> NDArray[np.float64] | None:

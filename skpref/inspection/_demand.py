@@ -81,7 +81,7 @@ def shares(
     (array([0.4, 0.3, 0.3]), array([0.52, 0.  , 0.48]))
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    posterior = _check_one_utility(model)
+    posterior = _posterior_of_one_utility(model)
     sets = _check_sets(X)
     names, code = _code_alternatives(sets, alternative)
     if without is not None:
@@ -136,7 +136,7 @@ def elasticities(model: Any, X: ArrayLike, column: int, *, alternative: int | No
     >>> np.diag(elasticities(model, price, 0).elasticity) < -0.5
     array([ True,  True,  True])
     """
-    posterior = _check_one_utility(model)
+    posterior = _posterior_of_one_utility(model)
     sets = _check_sets(X)
     _check_column("column", column, sets)
     names, code = _code_alternatives(sets, alternative)
@@ -236,7 +236,7 @@ def willingness_to_pay(
     True
     """
     check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
-    posterior = _check_one_utility(model)
+    posterior = _posterior_of_one_utility(model)
     names, code, rows = _read_rows_of_groups(X, groups)
     _check_column("price", price, rows)
     if columns is None:
@@ -300,7 +300,7 @@ def _read_rows_of_groups(
     return names, code, rows
 
 
-def _check_one_utility(model: Any) -> Any:
+def _posterior_of_one_utility(model: Any) -> Any:
     """Return the posterior of a model of one utility; TypeError for one of several users."""
     last = last_step(model)
     if hasattr(last.posterior_, "of"):

@@ -259,7 +259,7 @@ def locate_position(
     TypeError, ValueError
         If it is no position on them.
     """
-    place, shape = _check_position(position, form, len(rows))
+    place, shape = _read_position(position, form, len(rows))
     if np.all(place == np.rint(place)):
         return int(np.ravel_multi_index(place.astype(np.intp), shape)), None
     cell = np.minimum(place.astype(np.intp), np.array(shape) - 2)
@@ -271,7 +271,7 @@ def locate_position(
     return int(cell[0]) + 1 if form.kind == "line" else len(rows), row
 
 
-def _check_position(position, form, n):
+def _read_position(position, form, n):
     """Return a position as coordinates, and the shape of the grid that they are of."""
     line = form.kind == "line"
     allowed = f"{'a number' if line else 'an integer'} from 0 to {n - 1}"

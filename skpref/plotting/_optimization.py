@@ -109,7 +109,7 @@ def utility_line(optimizer: Any, run: Run, level: float, length: float) -> Line 
     None but for one dimension of numbers.
     """
     try:
-        at = np.array([_item_number(item) for item in run.items])
+        at = np.array([_only_value(item) for item in run.items])
     except (TypeError, ValueError):
         return None
     order = np.argsort(at)
@@ -128,7 +128,7 @@ def utility_line(optimizer: Any, run: Run, level: float, length: float) -> Line 
     )
 
 
-def _item_number(item):
+def _only_value(item):
     """Return the only value of an item as a float; ValueError if it has more."""
     values = list(item.values()) if hasattr(item, "values") else item
     if isinstance(values, str) or np.size(values) != 1:

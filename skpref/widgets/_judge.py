@@ -196,7 +196,7 @@ class Judge:
             if not self.optimizer.n_told_:
                 raise
             end = str(error)
-        page = self._final_page() if self.question is None else self._question_page()
+        page = self._final_page() if self.question is None else self._question_message()
         self._show_page(page, run_course(self.optimizer), notice, end)
 
     def _next_question(self):
@@ -211,7 +211,7 @@ class Judge:
         drawn = items[order] if isinstance(items, np.ndarray) else tuple(items[k] for k in order)
         return asked._replace(duel=drawn) if isinstance(asked, Question) else drawn
 
-    def _question_page(self):
+    def _question_message(self):
         """Return the question as the page shows it."""
         items, whom = self.question, ""
         if isinstance(items, Question):

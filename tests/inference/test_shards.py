@@ -183,7 +183,7 @@ def test_workers_that_forget_are_told_again(serial, monkeypatch):
 
 
 def test_a_process_keeps_the_last_runs_only():
-    store = _shards.Store(4)
+    store = _shards.PartCache(4)
     for run in "abcdefg":
         store.add(run, 0, run)
     assert list(store._runs) == ["d", "e", "f", "g"]
@@ -194,7 +194,7 @@ def test_a_process_keeps_the_last_runs_only():
 
 def test_newer_runs_have_the_room_of_older_ones(monkeypatch):
     problem = problem_of(answers(330, 20, LIKELIHOODS["probit"]), LIKELIHOODS["probit"])
-    shard, store = _shards._Shard.from_problem(problem, np.arange(50)), _shards._ShardStore(4)
+    shard, store = _shards._Shard.from_problem(problem, np.arange(50)), _shards._ShardCache(4)
     monkeypatch.setattr(_shards, "_ROOM", 2 * shard.to_batch(None).prior.size)
     for number in range(3):
         store.add_shard("old", number, shard)
