@@ -16,6 +16,7 @@ from skpref.data._containers import (
     column_floats,
     fill_masked,
     is_frame,
+    object_array,
     refuse_rows,
 )
 from skpref.data._frame import DuelFrame
@@ -61,12 +62,6 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
     if table is not None and positions.size and positions.max() >= len(table):
         raise ValueError(f"Position {positions.max()} is out of range for {len(table)} items.")
     return positions.astype(np.int64)
-
-
-def _number(references: list) -> np.ndarray:
-    """Return the number of each reference, in order of first appearance."""
-    code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
-    return np.array([code[reference] for reference in references], dtype=np.int64)
 
 
 def gather(
@@ -197,45 +192,6 @@ def _pairs_at_doubling_distances(level, group):
     return *np.divmod(code, n), np.concatenate(steps)[first]
 
 
-def _evenly_spaced_places(n, n_places):
-    """Return ``n_places`` of n places, evenly spaced."""
-    return (np.arange(n_places) * n + n // 2) // max(n_places, 1)
-
-
-def _covering_pairs(low, high, n):
-    """Return pairs, in their order, that leave no item without an opponent.
-
-    First those between two items that have none yet, then one for each item left over.
-    """
-    met = np.zeros(n, dtype=bool)
-    couples: list[int] = []
-    rest: list[int] = []
-    for n_new, chosen in ((2, couples), (1, rest)):
-        for i, pair in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            if (not met[pair[0]]) + (not met[pair[1]]) >= n_new:
-                met[list(pair)] = True
-                chosen.append(i)
-    return np.array(couples, dtype=np.intp), np.array(rest, dtype=np.intp)
-
-
-def _thin_pairs(low, high, step, n, max_pairs):
-    """Return at most ``max_pairs`` of some pairs, spread over their distances and groups.
-
-    Every item keeps an opponent if ``max_pairs`` allows it; the other pairs are evenly spaced
-    among all the rest, distance by distance.
-    """
-    order = np.lexsort((high, low, step))
-    couples, rest = _covering_pairs(low[order], high[order], n)
-    if len(couples) >= max_pairs:
-        return np.sort(order[couples[_evenly_spaced_places(len(couples), max_pairs)]])
-    rest = rest[_evenly_spaced_places(len(rest), min(len(rest), max_pairs - len(couples)))]
-    is_taken = np.zeros(len(order), dtype=bool)
-    is_taken[couples] = is_taken[rest] = True
-    others = np.flatnonzero(~is_taken)
-    is_taken[others[_evenly_spaced_places(len(others), max_pairs - is_taken.sum())]] = True
-    return np.sort(order[is_taken])
-
-
 def rated_pairs(
     ratings: Any,
     qid: Any = None,
@@ -260,9 +216,8 @@ def rated_pairs(
         Group of each item. None: one group.
     max_pairs : int, "auto" or None, default="auto"
         An integer is a cap on the pairs of all groups together: if the pairs at distances 1, 2,
-        4, … are still more, they are thinned evenly over distances and groups, and every item
-        keeps an opponent while there are pairs enough. "auto": all pairs up to 2000; beyond, a cap
-        of five pairs an item, and 4000 at least. None: all pairs.
+        4, … are still more, they are thinned evenly over distances and groups. "auto": all pairs up
+        to 2000; beyond, a cap of five pairs an item, and 4000 at least. None: all pairs.
     tiebreak : array-like of shape (n_items,), default=None
         Order of items of equal rating. With a key that depends on the items' values alone
         (``distinct_rows(X)[1]``) the duels do not depend on the order of the rows; without it,
@@ -321,7 +276,8 @@ def rated_pairs(
     else:
         low, high, step = _pairs_at_doubling_distances(levels, groups)
         if len(low) > cap:
-            rows_taken = _thin_pairs(low, high, step, len(order), cap)
+            evenly_spaced = (np.arange(cap) * len(low) + len(low) // 2) // cap
+            rows_taken = np.sort(np.argsort(step, kind="stable")[evenly_spaced])
             low, high = low[rows_taken], high[rows_taken]
     return order[high], order[low]
 
@@ -622,7 +578,12 @@ def ranking_groups(
     else:
         lists, ranks = strip_padding(rankings), None
         rankers = np.arange(len(lists))
-    return rankers if joint else rankers[pair_ranked_items(lists, _number, adjacent, ranks)[2]]
+    if joint:
+        return rankers
+    *_, row = pair_ranked_items(
+        lists, lambda names: group_rows(object_array(names))[1], adjacent, ranks
+    )
+    return rankers[row]
 
 
 def from_ratings(
