@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpref.data._items import all_differ, distinct_rows, float_rows, group_equal_rows, row_keys
+from skpref.data._items import distinct_rows, float_rows, group_equal_rows
 from skpref.data._kinds import DUEL, INEQUALITY, SET, TIE
 
 
@@ -633,7 +633,7 @@ class Comparisons(ByValue):
         Comparisons
         """
         won = np.asarray(first_won, dtype=bool)
-        sets, ranks = np.column_stack([first, second]), 2 - np.column_stack([won, ~won])
+        sets, ranks = np.array([first, second]).T, 2 - np.array([won, ~won]).T
         beside: Any = {"kind": kind, "order": order, "offset": offset}
         return replace(cls.from_ranks(items, sets, ranks, weight, judge, **beside), rank=None)
 
@@ -676,7 +676,8 @@ class Comparisons(ByValue):
         Comparisons
             An answer that comes to one inequality is a duel.
         """
-        sets, ranks = np.asarray(shown, dtype=np.intp), np.array(rank, dtype=np.int_)
+        # By columns, which sums along short rows take a tenth of the time for.
+        sets, ranks = np.array(shown, np.intp, order="F"), np.array(rank, np.int_, order="F")
         n, k = sets.shape
         weights = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
         judges = None if judge is None else np.asarray(judge, dtype=np.intp)
@@ -693,7 +694,8 @@ class Comparisons(ByValue):
             )
         distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
-        places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
+        size = np.int8 if k < 128 else np.int16
+        places = np.where(is_item, np.cumsum(is_item, axis=1, dtype=size) - size(1), size(-1))
         places[orders == 0] = -1
         turned = orders < 0
         places[turned, :2] = places[turned, 1::-1]
@@ -708,7 +710,6 @@ class Comparisons(ByValue):
             offset = offset if offset.any() else None
         single = (kinds == TIE) | (np.count_nonzero(ranks, axis=1) == 2)
         kinds = np.where(single, kinds, SET).astype(np.int8)
-        places = places.astype(np.int8 if k < 128 else np.int16)
         return cls(distinct, positions, places, kinds, weights, judges, ranks, offset=offset)
 
     def part(self, answers: NDArray[np.intp]) -> Self:
@@ -799,20 +800,30 @@ class Comparisons(ByValue):
         return self if column is None else self.with_first_columns(column)
 
     def concatenate(self, other: Self) -> Self:
-        """Return these answers followed by others, all of them duels or ties."""
-        both = self, other
-        items = np.concatenate([each.items for each in both])
-        distinct, place = _distinct_items(items, np.arange(len(items)))
-        places = np.split(place, [len(self.items)])
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(each, name) for each in both])
-            for name in ("kind", "weight", "judge")
-            if getattr(self, name) is not None and getattr(other, name) is not None
-        }
-        shown = [at[each.positions[:, :2]] for each, at in zip(both, places, strict=True)]
-        order = np.concatenate([each.order[:, :2] for each in both])
-        columns |= {"ordered": self.ordered, "order_column": self.order_column}
-        return type(self)(distinct, np.concatenate(shown), order, **columns)
+        """Return these answers followed by duels or ties, with judges if both have some."""
+        n_items, n_further = len(self.items), len(other.positions)
+        rows = np.concatenate([self.items, other.items])
+        items, place = _distinct_items(rows, np.arange(len(rows)))
+
+        def extended(column, ends, fill):
+            if column is None:
+                return None
+            further = np.full((n_further, column.shape[1]), fill, dtype=column.dtype)
+            further[:, :2] = ends
+            return np.concatenate([column, further])
+
+        judged = self.judge is not None and other.judge is not None
+        return replace(
+            self,
+            items=items,
+            positions=extended(self.positions, place[n_items:][other.positions[:, :2]], -1),
+            order=extended(self.order, other.order[:, :2], -1),
+            kind=np.concatenate([self.kind, other.kind]),
+            weight=np.concatenate([self.weight, other.weight]),
+            judge=np.concatenate([self.judge, other.judge]) if judged else None,
+            rank=extended(self.rank, [1, 2], 0),
+            offset=extended(self.offset, 0.0, 0.0),
+        )
 
     def with_duels(self, better: NDArray[np.float64], worse: NDArray[np.float64]) -> Self:
         """Return these answers, of a judge 0, followed by duels that a judge 1 has answered.
@@ -822,27 +833,11 @@ class Comparisons(ByValue):
         better, worse : ndarray of shape (m, n_features)
             Winner and loser of each duel, neither of them shown first.
         """
-        n, m = len(self.positions), len(better)
-        rows = np.concatenate([self.items, better, worse])
-        items, place = _distinct_items(rows, np.arange(len(rows)))
-
-        def extended(column, ends, fill):
-            further = np.full((m, column.shape[1]), fill, dtype=column.dtype)
-            further[:, :2] = ends
-            return np.concatenate([column, further])
-
-        ends = place[len(self.items) :].reshape(2, m).T
-        return replace(
-            self,
-            items=items,
-            positions=extended(self.positions, ends, -1),
-            order=extended(self.order, -1, -1),
-            kind=np.append(self.kind, np.full(m, DUEL, dtype=np.int8)),
-            weight=np.append(self.weight, np.ones(m)),
-            judge=np.repeat([0, 1], [n, m]),
-            rank=None if self.rank is None else extended(self.rank, [1, 2], 0),
-            offset=None if self.offset is None else extended(self.offset, 0.0, 0.0),
-        )
+        m = len(better)
+        ends, neither = np.arange(2 * m).reshape(2, m).T, np.full((m, 2), -1, dtype=np.int8)
+        further: Any = ends, neither, np.full(m, DUEL, dtype=np.int8), np.ones(m), np.ones(m, int)
+        duels = type(self)(np.concatenate([better, worse]), *further)
+        return replace(self, judge=np.zeros(len(self.positions), dtype=int)).concatenate(duels)
 
     def spread(self, size: int) -> Self:
         """Return at most ``size`` of the answers, evenly spaced."""
@@ -923,9 +918,8 @@ def _distinct_items(items, shown):
     is_item = shown >= 0
     padded = not is_item.all()
     rows, row = number_by_appearance(shown[is_item] if padded else shown.reshape(-1))
-    keys = row_keys(items, rows)
-    if not all_differ(keys):
-        first, same = group_equal_rows(items, rows, keys)
+    first, same = group_equal_rows(items, rows)
+    if len(first) < len(rows):
         codes, code = number_by_appearance(same)
         rows, row = rows[first[codes]], code[row]
     if not padded:

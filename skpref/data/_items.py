@@ -40,31 +40,13 @@ def _hash_rows(bits):
     return mixed @ odd
 
 
-def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return hashes of rows of a table: equal rows alike, others rarely so."""
-    keys = np.zeros(len(rows), dtype=np.uint64)
-    for block in row_blocks(len(rows), items.shape[1]):
-        keys[block] = _hash_rows(_row_bits(items, rows[block]))
-    return keys
-
-
-def all_differ(keys: np.ndarray) -> bool:
-    """Return whether no two of these hashes are the same."""
-    ordered = np.sort(keys)
-    return not np.any(ordered[1:] == ordered[:-1])
-
-
-def group_equal_rows(
-    items: np.ndarray, rows: np.ndarray, keys: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def group_equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return one row of each group of equal rows of a table, and the group of each row.
 
     Parameters
     ----------
     items : ndarray of shape (n_items, d)
     rows : ndarray of int of shape (n,)
-    keys : ndarray of shape (n,), optional
-        Their `row_keys`, if these are known.
 
     Returns
     -------
@@ -75,7 +57,9 @@ def group_equal_rows(
     """
     if items.shape[1] == 0:
         return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
-    key = row_keys(items, rows) if keys is None else keys
+    key = np.zeros(len(rows), dtype=np.uint64)
+    for block in row_blocks(len(rows), items.shape[1]):
+        key[block] = _hash_rows(_row_bits(items, rows[block]))
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     inverse = inverse.reshape(-1)
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
