@@ -176,7 +176,7 @@ def refuse_rows(wrong: Any, message: str, values: Any = None) -> None:
     """
     if wrong.any():
         row = int(wrong.argmax())
-        value = None if values is None else np.asarray(values)[row].tolist()
+        value = None if values is None else np.asarray(values)[row : row + 1].tolist()[0]
         raise ValueError(message.format(row=row, count=int(wrong.sum()), value=value))
 
 

@@ -28,25 +28,10 @@ class Coded(NamedTuple):
     values: list
 
 
-class CsvColumns(NamedTuple):
-    """Columns of a CSV without its header.
-
-    Attributes
-    ----------
-    labels : list of Coded
-        Texts, in order of first appearance; empty ones are not missing.
-    numbers : list of ndarray of float of shape (n_rows,), or of lists of str
-        Texts where some cell is no plain number; NaN for an empty cell.
-    """
-
-    labels: list[Coded]
-    numbers: list[Any]
-
-
 def split_columns(
     data: bytes, separator: str, labels: Sequence[int], numbers: Sequence[int]
-) -> CsvColumns | None:
-    """Return some columns of a CSV by polars; None where it may read it otherwise.
+) -> tuple[list[Coded], list[Any]] | None:
+    """Return columns of a CSV as labels and as numbers, by polars; None where readers may differ.
 
     Parameters
     ----------
@@ -58,9 +43,12 @@ def split_columns(
 
     Returns
     -------
-    CsvColumns or None
-        None where polars is not installed, in a fork of the process that imported this, or where
-        readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
+    labels : list of Coded
+        Texts, in order of first appearance; empty ones are not missing.
+    numbers : list of ndarray of float of shape (n_rows,), or of lists of str
+        Texts where some cell is no plain number; NaN for an empty cell.
+        Both None where polars is not installed, in a fork of the process that imported this, or
+        where readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
         of too many cells, other encodings.
     """
     if os.getpid() != _PROCESS:
@@ -72,7 +60,7 @@ def split_columns(
         columns = _split_by_polars(data, separator, labels, numbers)
     except Exception:  # what polars refuses, and all where it is missing, the csv module reads
         return None
-    return columns if len(columns.labels[0].codes) == n_rows else None
+    return columns if len(columns[0][0].codes) == n_rows else None
 
 
 def _split_by_polars(data, separator, labels, numbers):
@@ -101,7 +89,7 @@ def _split_by_polars(data, separator, labels, numbers):
                 return values
         return texts.fill_null("").to_list()
 
-    return CsvColumns(list(map(coded, labels)), list(map(floats, numbers)))
+    return list(map(coded, labels)), list(map(floats, numbers))
 
 
 def _count_rows(data: bytes, separator: str) -> int | None:

@@ -270,11 +270,6 @@ def _read_array(source: _UnreadX) -> ParsedX:
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 
-def _read_named(source: _UnreadX) -> ParsedX:
-    """Return items or duels parsed by the names of the table; ValueError where one is missing."""
-    return _read_names(source.values, source.named)
-
-
 def _read_texts(source: _UnreadX) -> ParsedX | None:
     """Return texts or duels of them parsed; None for other things."""
     gaps = missing_texts(source.X)
@@ -329,7 +324,10 @@ _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | 
     (lambda s: s.is_frame, _read_frame),
     (lambda s: s.items, _read_items),
     (lambda s: s.X.ndim == 3, _read_array),
-    (lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size, _read_named),
+    (
+        lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size,
+        lambda s: _read_names(s.values, s.named),
+    ),
     (lambda s: s.is_single, _read_texts),
     (lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
     (lambda s: s.table is not None, _refuse_masked),
@@ -695,7 +693,8 @@ class Reader:
         if isinstance(X, ParsedX):
             return X.rows
         if self._has_times(X):
-            return _check_finite_query(np.asarray(X, dtype=np.float64))
+            check_finite(X, given="items")
+            return np.asarray(X, dtype=np.float64)
         return self._add_present_time(self._query_rows(X, self._parse_items(X)))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
@@ -864,14 +863,9 @@ def read_queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     place, ids = reader.id_column, None
     if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
         ids, _ = encode_ids(column_at(rows, place), reader.ids, False)
-    return _check_finite_query(_feature_floats(rows, None if ids is None else place, ids))
-
-
-def _check_finite_query(rows):
-    """Return rows of a query; ValueError if they hold NaN or infinity."""
-    if not np.isfinite(rows).all():
-        raise ValueError("Items contain NaN or infinity; impute or drop them.")
-    return rows
+    array = _feature_floats(rows, None if ids is None else place, ids)
+    check_finite(array, given="items")
+    return array
 
 
 def _find_id_column(estimator, parsed, names, width):

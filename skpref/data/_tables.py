@@ -27,7 +27,7 @@ from skpref.data._containers import (
     is_missing,
     object_array,
 )
-from skpref.data._csv import Coded, CsvColumns, split_columns
+from skpref.data._csv import Coded, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
@@ -486,7 +486,7 @@ def _split_by_rows(rows, path, width, labels, numbers):
         for cells, column in zip(texts, columns[len(labels) :], strict=False):
             cells += column
     values = map(list, codes_of_texts)
-    return CsvColumns(list(map(Coded, map(np.concatenate, codes), values)), texts)
+    return list(map(Coded, map(np.concatenate, codes), values)), texts
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
@@ -511,8 +511,8 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
                 next(rows)
                 columns = _split_by_rows(rows, path, len(names), labels, numbers)
         return (
-            [_type_column(each, names[i]) for each, i in zip(columns.labels, labels, strict=True)],
-            [parse_numbers(column, decimal) for column in columns.numbers],
+            [_type_column(each, names[i]) for each, i in zip(columns[0], labels, strict=True)],
+            [parse_numbers(column, decimal) for column in columns[1]],
         )
 
     return ColumnTable(names, read)

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._utils import warn
 from skpref.data._columns import list_side_words
-from skpref.data._containers import object_array, plain_name
+from skpref.data._containers import object_array, plain_name, refuse_rows
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._metadata import UNMENTIONED
@@ -292,13 +292,12 @@ class _VoteReader:
             every = [first, 1.0 - first]
         table = np.stack([every[1], *every[2:], every[0]], axis=1)
         dropped.drop(np.isnan(table).any(axis=1), "without an outcome")
-        beyond = dropped.kept & ((table < 0.0) | (table > 1.0)).any(axis=1)
-        if beyond.any():
-            row = int(beyond.argmax())
-            raise ValueError(
-                "Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); "
-                f"row {row} has {[float(each[row]) for each in columns]} ({beyond.sum()} do so)."
-            )
+        refuse_rows(
+            dropped.kept & ((table < 0.0) | (table > 1.0)).any(axis=1),
+            "Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); row "
+            "{row} has {value} ({count} do so).",
+            np.column_stack(columns),
+        )
         if not soft and not np.isin(table[dropped.kept], (0.0, 1.0)).all():
             raise ValueError(
                 "The columns of winner= must be 0 or 1 each. If probabilities, say soft=True."

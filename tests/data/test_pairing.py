@@ -144,7 +144,7 @@ def test_from_ratings_takes_every_kind_of_items():
         ([1.0], {}, "No duel results"),
         ([1.0, 2.0], {"qid": [0, 1]}, "different ratings within a qid"),
         ([1.0, 2.0], {"qid": [0]}, "inconsistent numbers of samples"),
-        ([1.0, 2.0], {"qid": [0, np.nan]}, "qid has NaN"),
+        ([1.0, 2.0], {"qid": [0, np.nan]}, "qid contains NaN"),
         ([1.0, 2.0], {"max_pairs": 0}, "if not .auto. or None"),
         ([1.0, 2.0], {"max_pairs": 1.5}, "if not .auto. or None"),
     ],
