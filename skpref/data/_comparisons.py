@@ -223,7 +223,7 @@ class Rows(ByValue):
         if self.joint:
             return self._margins_with_blocks()
         low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
-        code, index = number_by_appearance(low * self.n_items + high)
+        code, index, _ = number_by_appearance(low * self.n_items + high)
         first, second = np.divmod(code, self.n_items)
         sign = np.where(self.first == first[index], 1.0, -1.0)
         return Margins(first, second, index, sign)
@@ -343,18 +343,14 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     return Inequalities(answer, better, worse, basis)
 
 
-def number_by_appearance(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return distinct integers in order of first appearance, and the number of each value."""
-    return _number_with_places(values)[:2]
-
-
-def _number_with_places(values):
-    """Return what `number_by_appearance` does, and the place where each integer occurs first."""
+def number_by_appearance(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
+    """Return distinct integers by first appearance, the number of each value, and first places."""
     n = len(values)
     if not n or np.all(values[1:] > values[:-1]):
         return values, np.arange(n), np.arange(n)
     if values.min() >= 0 and values.max() <= 4 * n + 1024:  # a table is quicker than a sort
-        first = first_places(values, int(values.max()) + 1)
+        first = np.full(int(values.max()) + 1, n)
+        first[values[::-1]] = np.arange(n - 1, -1, -1)  # of equal indices the last stays
         distinct, number = np.flatnonzero(first < n), values
         order = distinct[np.argsort(first[distinct])]
     else:
@@ -364,14 +360,6 @@ def _number_with_places(values):
     rank[order] = np.arange(len(order))
     distinct = order if number is values else distinct[order]
     return distinct, rank[number.reshape(-1)], first[order]
-
-
-def first_places(values: NDArray[np.intp], n_values: int) -> NDArray[np.intp]:
-    """Return where each integer below ``n_values`` occurs first; len(values) if nowhere."""
-    n = len(values)
-    first = np.full(n_values, n)
-    first[values[::-1]] = np.arange(n - 1, -1, -1)  # of equal indices the last assignment stays
-    return first
 
 
 def take_rows_with_items(rows: Rows, numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], Rows]:
@@ -391,11 +379,11 @@ def _merge_identical_answers(comparisons: "Comparisons") -> tuple[Rows, NDArray[
     sets = None
     if comparisons.rank is not None and is_set.any():
         sets = _canonical_sets(comparisons, is_set)
-        distinct, code[~is_set] = number_by_appearance(code[~is_set])
+        distinct, code[~is_set], _ = number_by_appearance(code[~is_set])
         keys = [part for part in sets if part is not None]
         keys += [] if judge is None else [judge[is_set][:, None]]
         code[is_set] = len(distinct) + distinct_rows(np.hstack(keys).astype(np.float64))[1]
-    distinct, of_answer, at = _number_with_places(code)
+    distinct, of_answer, at = number_by_appearance(code)
     counts = np.bincount(of_answer, comparisons.weight, len(distinct)).astype(np.float64)
     if sets is None:
         return _make_duel_rows(comparisons, at, counts), of_answer
@@ -917,10 +905,10 @@ def _distinct_items(items, shown):
     """Return distinct items in the order shown, and the number of each item shown."""
     is_item = shown >= 0
     padded = not is_item.all()
-    rows, row = number_by_appearance(shown[is_item] if padded else shown.reshape(-1))
+    rows, row, _ = number_by_appearance(shown[is_item] if padded else shown.reshape(-1))
     first, same = group_equal_rows(items, rows)
     if len(first) < len(rows):
-        codes, code = number_by_appearance(same)
+        codes, code, _ = number_by_appearance(same)
         rows, row = rows[first[codes]], code[row]
     if not padded:
         return float_rows(items, rows), row.reshape(shown.shape)

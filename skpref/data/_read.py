@@ -363,14 +363,9 @@ def _texts_in_columns(source: _UnreadX) -> np.ndarray | None:
         names = np.asarray(source.X, dtype=object) if _may_hold_names(source.X) else None
     else:
         names = source.values if source.width and source.may_be_texts else None
-    if names is None or names.shape[1] < 2 or names.size == 0:
+    if names is None or names.shape[1] < 2 or names.size == 0 or missing_texts(names) is None:
         return None
-    try:
-        distinct = distinct_values(names)
-    except TypeError:  # what cannot be hashed is no name
-        return None
-    are_texts = [isinstance(value, str) for value in distinct if not is_missing(value)]
-    return names if are_texts and all(are_texts) else None
+    return names
 
 
 def _may_hold_names(frame: Any) -> bool:

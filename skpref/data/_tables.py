@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -117,14 +117,10 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
         For anything else, columns of different lengths, a file that cannot be read, or an
         encoding that is not known.
     """
-    if encoding is not None:
-        encoding = _known_encoding(encoding)
     if isinstance(source, str | os.PathLike):
-        return _open_file(Path(source), encoding, decimal)
+        return _open_file(Path(source), encoding and _known_encoding(encoding), decimal)
     if encoding is not None:
-        raise ValueError(
-            f"encoding= is that of a CSV or JSON file; got {type(source).__name__}. Leave it out."
-        )
+        _refuse_encoding(type(source).__name__)
     if isinstance(source, Mapping):
         columns = check_columns(source)
         return _make_column_table(list(columns), list(columns.values()).__getitem__, decimal)
@@ -333,6 +329,11 @@ def _is_empty(cell: Any) -> bool:
 # -- files -----------------------------------------------------------------------------------
 
 
+def _refuse_encoding(source: str) -> NoReturn:
+    """Raise ValueError for an encoding of what is no text file."""
+    raise ValueError(f"encoding= is that of a CSV or JSON file; got {source}. Leave it out.")
+
+
 def _known_encoding(encoding: Any) -> str:
     """Return the name that Python has for an encoding; ValueError if it has none."""
     try:
@@ -354,9 +355,7 @@ def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
     if kind in (".parquet", ".pq"):
         if encoding is not None:
-            raise ValueError(
-                f"encoding= is that of a CSV or JSON file; {path.name!r} is Parquet. Leave it out."
-            )
+            _refuse_encoding(f"{path.name!r}, which is Parquet")
         return _open_parquet(path, decimal)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
         return _open_csv(path, encoding, decimal)
