@@ -309,25 +309,20 @@ def duel_rows(
     return Rows(n_items, first, second, kind, lead, counts, answer, places, basis, judge, offset)
 
 
-class Inequalities(NamedTuple):
-    """Inequalities of ranked answers: the answer of each, and its two places.
-
-    ``basis`` marks those of which the others of the same answer are sums and differences.
-    """
-
-    answer: NDArray[np.intp]
-    better: NDArray[np.intp]
-    worse: NDArray[np.intp]
-    basis: NDArray[np.bool_]
-
-
-def inequalities(rank: NDArray[np.integer]) -> Inequalities:
+def inequalities(rank: NDArray[np.integer]) -> tuple[NDArray[Any], ...]:
     """Return the inequalities that ranks state: each item over every one of the next rank.
 
     Parameters
     ----------
     rank : ndarray of int of shape (n_answers, k)
         Ascending from 1 without gaps, then 0 for items of which nothing is said.
+
+    Returns
+    -------
+    answer, better, worse : ndarray of int of shape (n,)
+        Answer of each inequality, and its two places in it.
+    basis : ndarray of bool of shape (n,)
+        Those of which the others of the same answer are sums and differences.
     """
     k = rank.shape[1]
     better, worse = np.triu_indices(k, 1)
@@ -340,7 +335,7 @@ def inequalities(rank: NDArray[np.integer]) -> Inequalities:
     leads[:, 1:] = rank[:, 1:] != rank[:, :-1]
     basis = leads[answer, better]
     basis |= (rank[answer, better] == 1) & leads[answer, worse]
-    return Inequalities(answer, better, worse, basis)
+    return answer, better, worse, basis
 
 
 def number_by_appearance(values: NDArray[np.intp]) -> tuple[NDArray[np.intp], ...]:
@@ -682,8 +677,8 @@ class Comparisons(ByValue):
             )
         distinct, positions = _distinct_items(items, sets)
         is_item = sets >= 0
-        size = np.int8 if k < 128 else np.int16
-        places = np.where(is_item, np.cumsum(is_item, axis=1, dtype=size) - size(1), size(-1))
+        places = np.where(is_item, np.cumsum(is_item, axis=1) - 1, -1)  # the first that is there: 0
+        places = places.astype(np.int8 if k < 128 else np.int16)
         places[orders == 0] = -1
         turned = orders < 0
         places[turned, :2] = places[turned, 1::-1]
@@ -703,15 +698,18 @@ class Comparisons(ByValue):
     def part(self, answers: NDArray[np.intp]) -> Self:
         """Return some of the answers, all measured values, and the items in them."""
         shown, measured = self.positions[answers], self.measured
-        if measured is None:
-            items, positions = _distinct_items(self.items, shown)
-        else:
+        n = len(shown)
+        if measured is not None:
             measured_alone = np.full((len(measured.item), shown.shape[1]), -1)
             measured_alone[:, 0] = measured.item
-            items, positions = _distinct_items(self.items, np.concatenate([shown, measured_alone]))
-            measured = replace(measured, item=positions[len(shown) :, 0])
-            positions = positions[: len(shown)]
-        columns = {**_take_from_fields(self, answers), "positions": positions, "measured": measured}
+            shown = np.concatenate([shown, measured_alone])
+        items, positions = _distinct_items(self.items, shown)
+        measured = measured and replace(measured, item=positions[n:, 0])
+        columns = {
+            **_take_from_fields(self, answers),
+            "positions": positions[:n],
+            "measured": measured,
+        }
         return replace(self, items=items, **columns)
 
     def with_measured(

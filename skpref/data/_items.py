@@ -26,6 +26,7 @@ from skpref.data._containers import (
     look_up_codes,
     object_array,
     plain_name,
+    refuse_rounded,
     shallow_copy,
 )
 
@@ -432,19 +433,14 @@ def check_ids(ids: list, argument: str) -> None:
         Name of the argument that holds them, for messages.
     """
     try:
-        floats = [name for name in set(ids) if isinstance(name, float)]
+        distinct = set(ids)
     except TypeError:
         row, name = next((i, name) for i, name in enumerate(ids) if not _is_hashable(name))
         raise TypeError(
             f"Ids of {argument} must be hashable; row {row} of {argument} holds a "
             f"{type(name).__name__}. Make it a tuple or a string."
         ) from None
-    rounded = [name for name in floats if beyond_doubles(np.array(name))]
-    if rounded:
-        raise ValueError(
-            f"got {rounded[0]!r} among the ids of {argument}; floats of 2**53 and more may be two "
-            "ids. Give integers (with gaps: the nullable type Int64) or texts."
-        )
+    refuse_rounded(distinct, f"the ids of {argument}")
 
 
 def _is_hashable(value: Any) -> bool:

@@ -637,17 +637,16 @@ class Reader:
         estimator : BaseEstimator
         """
         parsed = check_X(X, self.table)
-        if parsed.kind == "items":
-            if isinstance(X, ItemTable):
-                return ParsedX("items", self._rows_of_table(X, parsed, estimator))
+        if parsed.kind == "items" and not isinstance(X, ItemTable):
             parsed, _ = read_features(estimator, parsed, self)
             check_known_positions(parsed.rows, self.table)
             return parsed
-        if parsed.kind == "names":
-            return ParsedX("items", rows_by_name(parsed.rows, parsed.table), parsed.pairs)
+        if parsed.kind != "positions":
+            return ParsedX("items", self._query_rows(X, parsed, estimator), parsed.pairs)
+        places = parsed.places()
         if parsed.pairs is None:
-            return ParsedX("items", float_rows(parsed.table.X, parsed.places()))
-        parsed = ParsedX("items", parsed.table.X, parsed.places())
+            return ParsedX("items", float_rows(parsed.table.X, places))
+        parsed = ParsedX("items", parsed.table.X, places)
         if parsed.size == 2:
             return parsed
         parsed = parsed.without_unshown()
@@ -688,7 +687,7 @@ class Reader:
         if isinstance(X, ParsedX):
             return X.rows
         if self._has_times(X):
-            check_finite(X, given="items")
+            check_finite(X, given="items", remedy="impute them")
             return np.asarray(X, dtype=np.float64)
         return self._add_present_time(self._query_rows(X, self._parse_items(X)))
 
@@ -733,18 +732,18 @@ class Reader:
         """Return X parsed as items alone."""
         return read(X, table=self.table, items=True)
 
-    def _query_rows(self, X: Any, parsed: ParsedX) -> Array:
-        """Return parsed items of a query of a posterior as rows of floats."""
+    def _query_rows(self, X: Any, parsed: ParsedX, estimator: Any = None) -> Array:
+        """Return parsed items of a query, of a posterior or an estimator, as rows of floats."""
         if parsed.kind == "positions":
             rows, places = parsed.table.X, parsed.rows
             return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
         if parsed.kind == "names":
             return rows_by_name(parsed.rows, parsed.table)
         if isinstance(X, ItemTable):
-            return self._rows_of_table(X, parsed)
+            return self._rows_of_table(X, parsed, estimator)
         return read_queried_rows(parsed, self)
 
-    def _rows_of_table(self, queried, parsed, estimator=None):
+    def _rows_of_table(self, queried, parsed, estimator):
         """Return the rows of items of a queried table, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
         if queried.has_features != featured:
@@ -859,7 +858,7 @@ def read_queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
         ids, _ = encode_ids(column_at(rows, place), reader.ids, False)
     array = _feature_floats(rows, None if ids is None else place, ids)
-    check_finite(array, given="items")
+    check_finite(array, given="items", remedy="impute them")
     return array
 
 

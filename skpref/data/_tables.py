@@ -19,9 +19,9 @@ import narwhals as nw
 import numpy as np
 
 from skpref.data._containers import (
-    ROUNDED_FROM,
     column_at,
     exact_array,
+    exact_list,
     is_blank,
     is_frame,
     is_missing,
@@ -247,19 +247,13 @@ class _Codes(dict):
 
 def encode_column(column: np.ndarray, name: Any) -> Coded:
     """Return a column by its distinct values; ValueError if cells hold lists."""
-    if column.dtype.kind in "biufM":
-        distinct, inverse = np.unique(column, return_inverse=True)
-        codes = inverse.reshape(-1).astype(np.intp)
-        values = list(distinct) if column.dtype.kind == "M" else distinct.tolist()
-    else:
-        look_up_codes = _Codes()
-        listed = column.tolist()
-        try:
-            codes = np.fromiter(map(look_up_codes.__getitem__, listed), np.intp, len(listed))
-        except TypeError:
-            refuse_nested(listed, name)
-            raise
-        values = list(look_up_codes)
+    code_of_value, listed = _Codes(), exact_list(column)
+    try:
+        codes = np.fromiter(map(code_of_value.__getitem__, listed), np.intp, len(listed))
+    except TypeError:
+        refuse_nested(listed, name)
+        raise
+    values = list(code_of_value)
     return mark_missing_values(
         np.array(list(map(is_blank, values)), dtype=bool), Coded(codes, values)
     )
@@ -284,30 +278,15 @@ def refuse_nested(cells: Iterable, name: Any) -> None:
             )
 
 
-def refuse_rounded(cells: Iterable, name: Any) -> None:
-    """Raise ValueError where a cell is a float that may have rounded an integer before."""
-    for cell in cells:
-        if isinstance(cell, float) and abs(cell) >= ROUNDED_FROM:
-            raise ValueError(
-                f"Column {name!r} holds {cell!r}, a float beyond 2^53, which may be two ids. Give "
-                'integers that allow gaps (pandas: read with dtype "Int64"), or texts.'
-            )
-
-
 def parse_numbers(column: Any, decimal: str = ".") -> Numbers:
     """Return an array or sequence as floats, texts as the numbers that they are."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-        values = column.astype(np.float64)
-        odd = values[np.isinf(values)]
-        return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
     cells = plain = column.tolist() if isinstance(column, np.ndarray) else column
     if decimal != ".":
         plain = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
-    with suppress(TypeError, ValueError):
+    try:
         values = np.array(plain, dtype=np.float64)
-        if np.isfinite(values).all():
-            return Numbers(values, [])
-    values = np.fromiter(map(_as_float, plain), np.float64, len(cells))
+    except (TypeError, ValueError, OverflowError):
+        values = np.fromiter(map(_as_float, plain), np.float64, len(cells))
     gaps = ~np.isfinite(values)
     values[gaps] = np.nan
     return Numbers(values, [c for c in compress(cells, gaps) if not _is_empty(c)][:3])

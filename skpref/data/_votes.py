@@ -10,12 +10,12 @@ from sklearn.utils import Bunch
 
 from skpref._utils import warn
 from skpref.data._columns import list_side_words
-from skpref.data._containers import object_array, plain_name, refuse_rows
+from skpref.data._containers import object_array, plain_name, refuse_rounded, refuse_rows
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._metadata import UNMENTIONED
 from skpref.data._soft import ROUNDED, expand_probabilities
-from skpref.data._tables import Coded, mark_missing_values, open_table, refuse_rounded
+from skpref.data._tables import Coded, mark_missing_values, open_table
 from skpref.data._time import parse_time
 from skpref.data._vote_columns import (
     OWN_ANSWER,
@@ -140,7 +140,7 @@ class _VoteReader:
         self.numbers = dict(zip(positions, numbers, strict=True))
         for position, column in self.labels.items():
             if position not in (*columns.won, columns.time):
-                refuse_rounded(column.values, self.names[position])
+                refuse_rounded(column.values, f"the column {self.names[position]!r}")
         self.dropped = _DroppedVotes(len(labels[0].codes), self.like is not None)
         self.proba: np.ndarray | None = None
         before = [] if self.like is None else self.like.item_table.names.tolist()
