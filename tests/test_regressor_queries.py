@@ -160,7 +160,7 @@ def test_kernels_of_many_numbers_a_pair_are_refused():
 
 def test_the_posterior_names_missing_values():
     posterior = model().fit(X, Y).posterior_
-    with pytest.raises(ValueError, match="Items contain NaN"):
+    with pytest.raises(ValueError, match="items contains NaN"):
         posterior.mean([[np.nan, 0.0]])
     with pytest.raises(ValueError, match=r"got \(2,\)"):
         posterior.sample_paths(1, 0)(np.zeros(2))

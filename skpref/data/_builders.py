@@ -12,15 +12,18 @@ from skpref._utils import check_number
 from skpref.data._columns import is_long, read_long
 from skpref.data._containers import (
     all_strings,
+    argument_floats,
     check_one_each,
     column_floats,
     fill_masked,
     is_frame,
+    object_array,
     refuse_rows,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._items import ItemTable, distinct_rows, group_rows
 from skpref.data._labels import balance_orientation
+from skpref.data._metadata import read_groups
 from skpref.data._ranks import chosen_places, ranked_sets, read_sets, read_whole_numbers
 from skpref.data._sets import read_lists, strip_padding
 from skpref.data._winners import read_labels
@@ -61,12 +64,6 @@ def positions_of(references: Any, table: ItemTable | None) -> np.ndarray:
     if table is not None and positions.size and positions.max() >= len(table):
         raise ValueError(f"Position {positions.max()} is out of range for {len(table)} items.")
     return positions.astype(np.int64)
-
-
-def _number(references: list) -> np.ndarray:
-    """Return the number of each reference, in order of first appearance."""
-    code = {reference: i for i, reference in enumerate(dict.fromkeys(references))}
-    return np.array([code[reference] for reference in references], dtype=np.int64)
 
 
 def gather(
@@ -125,7 +122,7 @@ def pair_ranked_items(
     Parameters
     ----------
     rankings : list of lists
-        Best first, as in `from_rankings`.
+        Best first, without padding.
     positions : callable
         Turns a flat list of what the rankings name into an array of positions.
     adjacent : bool, default=False
@@ -143,18 +140,14 @@ def pair_ranked_items(
     ValueError
         If an item occurs twice in one list, or no list has two items.
     """
-    plain = strip_padding(rankings)
-    if not any(len(ranking) > 1 for ranking in plain):
-        raise ValueError(f"None of the {len(plain)} rankings has two items, so no duel results.")
-    lists = read_lists(plain, positions)
-    after = np.arange(len(lists.flat)) + 1
-    end = np.cumsum(lists.length)[lists.row]
-    near = adjacent and ranks is None
-    winner, loser = _expand_ranges(after, np.minimum(after + 1, end) if near else end)
-    if ranks is not None:
-        lead = ranks[loser] - ranks[winner]
-        met = lead == 1 if adjacent else lead > 0
-        winner, loser = winner[met], loser[met]
+    if not any(len(ranking) > 1 for ranking in rankings):
+        raise ValueError(f"None of the {len(rankings)} rankings has two items, so no duel results.")
+    lists = read_lists(rankings, positions)
+    is_first = lists.place == 0
+    new_rank = True if ranks is None else np.diff(ranks, prepend=0) != 0
+    (_, end), (_, rank_end) = _run_bounds(is_first), _run_bounds(is_first | new_rank)
+    stop = np.minimum(np.append(rank_end, 0)[rank_end], end) if adjacent else end
+    winner, loser = _expand_ranges(rank_end, stop)
     return lists.flat[winner], lists.flat[loser], lists.row[winner]
 
 
@@ -197,45 +190,6 @@ def _pairs_at_doubling_distances(level, group):
     return *np.divmod(code, n), np.concatenate(steps)[first]
 
 
-def _evenly_spaced_places(n, n_places):
-    """Return ``n_places`` of n places, evenly spaced."""
-    return (np.arange(n_places) * n + n // 2) // max(n_places, 1)
-
-
-def _covering_pairs(low, high, n):
-    """Return pairs, in their order, that leave no item without an opponent.
-
-    First those between two items that have none yet, then one for each item left over.
-    """
-    met = np.zeros(n, dtype=bool)
-    couples: list[int] = []
-    rest: list[int] = []
-    for n_new, chosen in ((2, couples), (1, rest)):
-        for i, pair in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-            if (not met[pair[0]]) + (not met[pair[1]]) >= n_new:
-                met[list(pair)] = True
-                chosen.append(i)
-    return np.array(couples, dtype=np.intp), np.array(rest, dtype=np.intp)
-
-
-def _thin_pairs(low, high, step, n, max_pairs):
-    """Return at most ``max_pairs`` of some pairs, spread over their distances and groups.
-
-    Every item keeps an opponent if ``max_pairs`` allows it; the other pairs are evenly spaced
-    among all the rest, distance by distance.
-    """
-    order = np.lexsort((high, low, step))
-    couples, rest = _covering_pairs(low[order], high[order], n)
-    if len(couples) >= max_pairs:
-        return np.sort(order[couples[_evenly_spaced_places(len(couples), max_pairs)]])
-    rest = rest[_evenly_spaced_places(len(rest), min(len(rest), max_pairs - len(couples)))]
-    is_taken = np.zeros(len(order), dtype=bool)
-    is_taken[couples] = is_taken[rest] = True
-    others = np.flatnonzero(~is_taken)
-    is_taken[others[_evenly_spaced_places(len(others), max_pairs - is_taken.sum())]] = True
-    return np.sort(order[is_taken])
-
-
 def rated_pairs(
     ratings: Any,
     qid: Any = None,
@@ -260,9 +214,8 @@ def rated_pairs(
         Group of each item. None: one group.
     max_pairs : int, "auto" or None, default="auto"
         An integer is a cap on the pairs of all groups together: if the pairs at distances 1, 2,
-        4, … are still more, they are thinned evenly over distances and groups, and every item
-        keeps an opponent while there are pairs enough. "auto": all pairs up to 2000; beyond, a cap
-        of five pairs an item, and 4000 at least. None: all pairs.
+        4, … are still more, they are thinned evenly over distances and groups. "auto": all pairs up
+        to 2000; beyond, a cap of five pairs an item, and 4000 at least. None: all pairs.
     tiebreak : array-like of shape (n_items,), default=None
         Order of items of equal rating. With a key that depends on the items' values alone
         (``distinct_rows(X)[1]``) the duels do not depend on the order of the rows; without it,
@@ -286,20 +239,12 @@ def rated_pairs(
     >>> list(zip(winner.tolist(), loser.tolist()))
     [(2, 1), (0, 1), (0, 2)]
     """
-    ratings = column_or_1d(fill_masked(ratings))
-    if ratings.dtype.kind not in "biufO":
-        raise ValueError(f"Ratings must be finite numbers; got values of type {ratings.dtype}.")
-    ratings = ratings.astype(np.float64)
+    ratings = column_or_1d(argument_floats(ratings, "Ratings must be finite numbers"))
     check_finite_ratings(ratings)
     if max_pairs is not None and max_pairs != "auto":
         check_number('max_pairs, if not "auto" or None,', max_pairs, low=1, integer=True)
-    group = np.zeros(len(ratings), dtype=np.intp)
-    if qid is not None:
-        qid = column_or_1d(fill_masked(qid))
-        check_consistent_length(ratings, qid)
-        if qid.dtype.kind == "f" and np.isnan(qid).any():
-            raise ValueError("qid has NaN; give every item a group.")
-        group = np.unique(qid, return_inverse=True)[1]
+    n_ratings = len(ratings)
+    group = np.zeros(n_ratings, dtype=np.intp) if qid is None else read_groups(qid, n_ratings)
     keys = (ratings, group) if tiebreak is None else (column_or_1d(tiebreak), ratings, group)
     check_consistent_length(*keys)
     order = np.lexsort(keys)
@@ -321,7 +266,8 @@ def rated_pairs(
     else:
         low, high, step = _pairs_at_doubling_distances(levels, groups)
         if len(low) > cap:
-            rows_taken = _thin_pairs(low, high, step, len(order), cap)
+            evenly_spaced = (np.arange(cap) * len(low) + len(low) // 2) // cap
+            rows_taken = np.sort(np.argsort(step, kind="stable")[evenly_spaced])
             low, high = low[rows_taken], high[rows_taken]
     return order[high], order[low]
 
@@ -399,11 +345,11 @@ def from_pairs(
             "square table of how often one beat another is for from_wins)."
         )
     positions = positions_of(pairs, table)
-    alone = np.flatnonzero(positions[:, 0] == positions[:, 1])
-    if len(alone):
-        raise ValueError(
-            f"Pair {alone[0]} sets item {pairs[alone[0], 0]!r} against itself; drop such pairs."
-        )
+    refuse_rows(
+        positions[:, 0] == positions[:, 1],
+        "Pair {row} sets item {value!r} against itself; drop such pairs.",
+        pairs[:, 0],
+    )
     named = all_strings(pairs) or (table is not None and table.names is not None)
     opponents = (pairs[:, 0].tolist(), pairs[:, 1].tolist()) if named else None
     labels = read_labels(outcomes, len(pairs), opponents, ties=ties)
@@ -480,9 +426,7 @@ def from_wins(wins: Any, items: Any = None) -> tuple[np.ndarray | DuelFrame, np.
         references = names if references is not None and names is not None else references
     n = np.shape(wins)[0] if np.ndim(wins) or hasattr(wins, "shape") else 0
     counts = _check_counts(wins, "wins", (n, n))
-    if np.any(np.diag(counts)):
-        at = np.flatnonzero(np.diag(counts))[0]
-        raise ValueError(f"Item {at} has wins against itself; the diagonal must be 0.")
+    refuse_rows(np.diag(counts) > 0, "Item {row} has wins against itself; the diagonal must be 0.")
     if references is not None:
         check_one_each((n,), len(references), "rows of wins", "items")
     pairs = np.argwhere(counts)
@@ -571,8 +515,9 @@ def from_rankings(
         rankings, ranks = long.lists, long.ranks
         long.warn_dropped()
     rankings = strip_padding(rankings)
-    listed = rankings if shown is None else [*rankings, *strip_padding(shown, "Set")]
-    table, by_name = named_table(items, (each for ranking in listed for each in ranking))
+    shown = None if shown is None else strip_padding(shown, "Set")
+    named = (each for listed in [*rankings, *(shown or [])] for each in listed)
+    table, by_name = named_table(items, named)
     positions = partial(positions_of, table=table)
     if joint:
         if adjacent:
@@ -622,7 +567,12 @@ def ranking_groups(
     else:
         lists, ranks = strip_padding(rankings), None
         rankers = np.arange(len(lists))
-    return rankers if joint else rankers[pair_ranked_items(lists, _number, adjacent, ranks)[2]]
+    if joint:
+        return rankers
+    *_, row = pair_ranked_items(
+        lists, lambda names: group_rows(object_array(names))[1], adjacent, ranks
+    )
+    return rankers[row]
 
 
 def from_ratings(

@@ -20,10 +20,11 @@ from skpref.data._containers import (
     is_missing,
     object_array,
     plain_frame,
+    refuse_rounded,
 )
 from skpref.data._frame import DuelFrame
 from skpref.data._labels import check_order
-from skpref.data._tables import check_columns, column_cells, refuse_nested, refuse_rounded
+from skpref.data._tables import check_columns, column_cells, refuse_nested
 from skpref.data._winners import read_labels, warn_alike
 
 
@@ -263,7 +264,7 @@ def from_columns(
     if len(frame) == 0:
         raise ValueError("The frame has no row, so no duel results.")
     for column in exact:
-        refuse_rounded(frame[column].tolist(), column)
+        refuse_rounded(frame[column].tolist(), f"the column {column!r}")
     signs, times = _read_order_and_time(frame, order, time)
     labels = read_labels(
         frame[outcome] if has_column else outcome,

@@ -1,7 +1,7 @@
 """Containers that data come in: frames of any library, masked arrays, texts, missing values."""
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import compress
@@ -176,7 +176,7 @@ def refuse_rows(wrong: Any, message: str, values: Any = None) -> None:
     """
     if wrong.any():
         row = int(wrong.argmax())
-        value = None if values is None else np.asarray(values)[row].tolist()
+        value = None if values is None else np.asarray(values)[row : row + 1].tolist()[0]
         raise ValueError(message.format(row=row, count=int(wrong.sum()), value=value))
 
 
@@ -305,6 +305,16 @@ ROUNDED_FROM = 2.0**53
 def beyond_doubles(numbers: np.ndarray) -> bool:
     """Return whether integers among these numbers may be rounded where they are doubles."""
     return bool(np.abs(numbers).max(initial=0.0, where=np.isfinite(numbers)) >= ROUNDED_FROM)
+
+
+def refuse_rounded(ids: Iterable, holder: str) -> None:
+    """Raise ValueError where an id is a float that may have rounded an integer before."""
+    for each in ids:
+        if isinstance(each, float) and ROUNDED_FROM <= abs(each) < np.inf:
+            raise ValueError(
+                f"got {each!r} in {holder}; floats of 2^53 and more may be two ids. Give integers "
+                '(with gaps: the type "Int64" of pandas), or texts.'
+            )
 
 
 def frame_floats(frame: Any) -> np.ndarray | None:

@@ -2,13 +2,13 @@
 
 import io
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-_QUOTE, _LINE, _RETURN = b'"\n\r'
 # In a fork of this process the threads of polars are gone, and a call of it may wait for ever.
 _PROCESS = os.getpid()
 
@@ -28,25 +28,10 @@ class Coded(NamedTuple):
     values: list
 
 
-class CsvColumns(NamedTuple):
-    """Columns of a CSV without its header.
-
-    Attributes
-    ----------
-    labels : list of Coded
-        Texts, in order of first appearance; empty ones are not missing.
-    numbers : list of ndarray of float of shape (n_rows,), or of lists of str
-        Texts where some cell is no plain number; NaN for an empty cell.
-    """
-
-    labels: list[Coded]
-    numbers: list[Any]
-
-
 def split_columns(
     data: bytes, separator: str, labels: Sequence[int], numbers: Sequence[int]
-) -> CsvColumns | None:
-    """Return some columns of a CSV by polars; None where it may read it otherwise.
+) -> tuple[list[Coded], list[Any]] | None:
+    """Return columns of a CSV as labels and as numbers, by polars; None where readers may differ.
 
     Parameters
     ----------
@@ -58,21 +43,24 @@ def split_columns(
 
     Returns
     -------
-    CsvColumns or None
-        None where polars is not installed, in a fork of the process that imported this, or where
-        readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
+    labels : list of Coded
+        Texts, in order of first appearance; empty ones are not missing.
+    numbers : list of ndarray of float of shape (n_rows,), or of lists of str
+        Texts where some cell is no plain number; NaN for an empty cell.
+        Both None where polars is not installed, in a fork of the process that imported this, or
+        where readers differ: quotes inside cells, blank lines, line ends of old Macintoshes, rows
         of too many cells, other encodings.
     """
     if os.getpid() != _PROCESS:
         return None
-    n_rows = _count_rows(data, ord(separator))
+    n_rows = _count_rows(data, separator)
     if n_rows is None:
         return None
     try:
         columns = _split_by_polars(data, separator, labels, numbers)
     except Exception:  # what polars refuses, and all where it is missing, the csv module reads
         return None
-    return columns if len(columns.labels[0].codes) == n_rows else None
+    return columns if len(columns[0][0].codes) == n_rows else None
 
 
 def _split_by_polars(data, separator, labels, numbers):
@@ -101,34 +89,23 @@ def _split_by_polars(data, separator, labels, numbers):
                 return values
         return texts.fill_null("").to_list()
 
-    return CsvColumns(list(map(coded, labels)), list(map(floats, numbers)))
+    return list(map(coded, labels)), list(map(floats, numbers))
 
 
-def _count_rows(data: bytes, separator: int) -> int | None:
+def _count_rows(data: bytes, separator: str) -> int | None:
     """Return the number of rows below the header; None of texts that readers read differently."""
     try:
         data.isascii() or data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    text = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
-    quotes = np.flatnonzero(text == _QUOTE)
-    opening, closing = quotes[::2], quotes[1::2]
-    # A cell is quoted whole, and a quote in it is written twice.
-    if len(opening) != len(closing) or not (
-        np.isin(text[opening - 1], (separator, _LINE, _QUOTE)).all()
-        and np.isin(text[closing + 1], (separator, _LINE, _RETURN, _QUOTE)).all()
-    ):
+    outside = b"\n%b\n" % data.replace(b"\r\n", b"\n").removesuffix(b"\n")
+    if b'"' in outside:  # of a text between quotes the last of them stays
+        text = np.frombuffer(outside, dtype=np.uint8)
+        outside = text[~np.logical_xor.accumulate(text == ord('"'))].tobytes()
+        ends = separator.encode()
+        # A cell is quoted whole, and a quote in it is written twice.
+        if data.count(b'"') % 2 or re.search(rb'[^%b\n"]"|"[^%b\n"]' % (ends, ends), outside):
+            return None
+    if b"\r" in outside or b"\n\n" in outside:  # ends of old Macintoshes, blank lines
         return None
-    returns = _outside_quotes(np.flatnonzero(text == _RETURN), quotes)
-    ends = _outside_quotes(np.flatnonzero(text == _LINE), quotes)
-    if not (text[returns + 1] == _LINE).all():
-        return None
-    if data.endswith(b"\n"):
-        ends = ends[:-1]
-    length = np.diff(ends) - 1 - (text[ends[1:] - 1] == _RETURN)
-    return len(length) - 1 if (length > 0).all() else None
-
-
-def _outside_quotes(places: np.ndarray, quotes: np.ndarray) -> np.ndarray:
-    """Return the places that are not between quotes."""
-    return places[np.searchsorted(quotes, places) % 2 == 0] if len(quotes) else places
+    return outside.count(b"\n") - 2

@@ -26,6 +26,7 @@ from skpref.data._containers import (
     look_up_codes,
     object_array,
     plain_name,
+    refuse_rounded,
     shallow_copy,
 )
 
@@ -40,31 +41,13 @@ def _hash_rows(bits):
     return mixed @ odd
 
 
-def row_keys(items: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return hashes of rows of a table: equal rows alike, others rarely so."""
-    keys = np.zeros(len(rows), dtype=np.uint64)
-    for block in row_blocks(len(rows), items.shape[1]):
-        keys[block] = _hash_rows(_row_bits(items, rows[block]))
-    return keys
-
-
-def all_differ(keys: np.ndarray) -> bool:
-    """Return whether no two of these hashes are the same."""
-    ordered = np.sort(keys)
-    return not np.any(ordered[1:] == ordered[:-1])
-
-
-def group_equal_rows(
-    items: np.ndarray, rows: np.ndarray, keys: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def group_equal_rows(items: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return one row of each group of equal rows of a table, and the group of each row.
 
     Parameters
     ----------
     items : ndarray of shape (n_items, d)
     rows : ndarray of int of shape (n,)
-    keys : ndarray of shape (n,), optional
-        Their `row_keys`, if these are known.
 
     Returns
     -------
@@ -75,7 +58,9 @@ def group_equal_rows(
     """
     if items.shape[1] == 0:
         return np.zeros(min(len(rows), 1), dtype=np.intp), np.zeros(len(rows), dtype=np.intp)
-    key = row_keys(items, rows) if keys is None else keys
+    key = np.zeros(len(rows), dtype=np.uint64)
+    for block in row_blocks(len(rows), items.shape[1]):
+        key[block] = _hash_rows(_row_bits(items, rows[block]))
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     inverse = inverse.reshape(-1)
     others = np.flatnonzero(first[inverse] != np.arange(len(rows)))
@@ -448,19 +433,14 @@ def check_ids(ids: list, argument: str) -> None:
         Name of the argument that holds them, for messages.
     """
     try:
-        floats = [name for name in set(ids) if isinstance(name, float)]
+        distinct = set(ids)
     except TypeError:
         row, name = next((i, name) for i, name in enumerate(ids) if not _is_hashable(name))
         raise TypeError(
             f"Ids of {argument} must be hashable; row {row} of {argument} holds a "
             f"{type(name).__name__}. Make it a tuple or a string."
         ) from None
-    rounded = [name for name in floats if beyond_doubles(np.array(name))]
-    if rounded:
-        raise ValueError(
-            f"got {rounded[0]!r} among the ids of {argument}; floats of 2**53 and more may be two "
-            "ids. Give integers (with gaps: the nullable type Int64) or texts."
-        )
+    refuse_rounded(distinct, f"the ids of {argument}")
 
 
 def _is_hashable(value: Any) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from skpref.data._containers import argument_floats
 from skpref.data._read import Reader
 from skpref.data._validation import Training
 
@@ -79,14 +80,11 @@ def _measured_rows(estimator: BaseEstimator, reader: Reader, X: Any) -> NDArray[
 
 def _finite_column(numbers: Any, n: int, noun: str) -> NDArray[np.float64]:
     """Return n finite numbers as floats, or raise ValueError."""
-    try:
-        column = np.asarray(numbers)
-        column = np.zeros(0) if np.iscomplexobj(column) else column.astype(np.float64)
-    except (TypeError, ValueError):
-        column = np.zeros(0)
+    message = (
+        f"got {noun} of measured= {numbers!r:.60}; {n} finite numbers are allowed, up to "
+        f"{LARGEST_VALUE:g}. Give one for each item, and leave items without a value out"
+    )
+    column = argument_floats(numbers, message)
     if column.shape != (n,) or not np.all(np.abs(column) <= LARGEST_VALUE):
-        raise ValueError(
-            f"got {noun} of measured= {numbers!r:.60}; {n} finite numbers are allowed, up to "
-            f"{LARGEST_VALUE:g}. Give one for each item, and leave items without a value out."
-        )
+        raise ValueError(f"{message}.")
     return column

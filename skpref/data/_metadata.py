@@ -202,7 +202,7 @@ def check_some_weight(weight: NDArray[np.float64]) -> None:
 # -- groups of rated items ---------------------------------------------------------------------
 
 
-def _read_groups(qid: Any, n: int, k: int | None) -> NDArray[np.intp]:
+def read_groups(qid: Any, n: int, k: int | None = None) -> NDArray[np.intp]:
     """Return groups of rated items as integers; ValueError for gaps or other lengths."""
     if k is not None:
         raise ValueError(
@@ -233,7 +233,7 @@ _KEYWORDS: dict[str, tuple[str, Callable[[Any, int, int | None], Any]]] = {
     "users": ("user", partial(_read_ids, role="user")),
     "prompts": ("prompt", partial(_read_ids, role="prompt")),
     "order": ("order", check_order),
-    "qid": ("qid", _read_groups),
+    "qid": ("qid", read_groups),
     "offset": ("offset", _read_offset),
     "time": (
         "time",

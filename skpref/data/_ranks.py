@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from skpref.data._containers import check_one_each, fill_masked, is_missing, refuse_rows
-from skpref.data._sets import Lists, check_sizes, read_lists, strip_padding
+from skpref.data._sets import Lists, check_sizes, read_lists
 
 
 class Ranks(NamedTuple):
@@ -195,13 +195,12 @@ def _read_choices(y: NDArray, is_item: NDArray[np.bool_], message: str) -> NDArr
 Positions = Callable[[Any], np.ndarray]
 
 
-def read_sets(lists: Any, positions: Positions, noun: str) -> Lists:
+def read_sets(lists: list[list], positions: Positions, noun: str) -> Lists:
     """Return lists of two items or more as positions; ValueError for shorter ones."""
-    plain = strip_padding(lists, noun)
-    if not plain:
+    if not lists:
         raise ValueError(f"Got no {noun.lower()}; give at least one.")
-    check_sizes(np.array(list(map(len, plain))), noun)
-    return read_lists(plain, positions, noun)
+    check_sizes(np.array(list(map(len, lists))), noun)
+    return read_lists(lists, positions, noun)
 
 
 def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -> np.ndarray:
@@ -226,12 +225,12 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
     if chosen.dtype.kind == "O" and all(type(choice) is int for choice in chosen.tolist()):
         chosen = chosen.astype(np.int64)
     if chosen.dtype.kind in "iu":
-        wrong = np.flatnonzero((chosen < 0) | (chosen >= sets.length))
-        if len(wrong):
-            raise ValueError(
-                f"The choice in row {wrong[0]} is {chosen[wrong[0]]}, of {sets.length[wrong[0]]} "
-                "items; give the place in its set, from 0, or the name."
-            )
+        refuse_rows(
+            (chosen < 0) | (chosen >= sets.length),
+            "The choice in row {row} is {value[0]}, of {value[1]} items; give the place in its "
+            "set, from 0, or the name.",
+            np.column_stack([chosen, sets.length]),
+        )
         return chosen.astype(np.int64)
     if not named or chosen.dtype.kind not in "OUT":
         raise ValueError(
@@ -239,9 +238,7 @@ def chosen_places(chosen: Any, sets: Lists, positions: Positions, named: bool) -
             f"some; got values of type {chosen.dtype}."
         )
     places = _places_in_sets(sets, np.arange(n), positions(chosen))
-    if (places < 0).any():
-        at = int((places < 0).argmax())
-        raise ValueError(f"The choice in row {at}, {chosen.tolist()[at]!r}, is not in its set.")
+    refuse_rows(places < 0, "The choice in row {row}, {value!r}, is not in its set.", chosen)
     return places
 
 
@@ -254,14 +251,14 @@ def _places_in_sets(sets: Lists, rows: np.ndarray, positions: np.ndarray) -> np.
 
 
 def ranked_sets(
-    rankings: Any, positions: Positions, shown: Any = None, ranks: np.ndarray | None = None
+    rankings: list[list], positions: Positions, shown: Any = None, ranks: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rankings as sets of items and their ranks, one answer each.
 
     Parameters
     ----------
     rankings : list of lists
-        Best first, as in `from_rankings`.
+        Best first, without padding.
     positions : callable
         Turns a flat list of what the rankings name into an array of positions.
     shown : list of lists, default=None
@@ -286,17 +283,16 @@ def ranked_sets(
         stated = lists.arrange_padded(places, lists.place + 1 if ranks is None else ranks, 0)
         return lists.arrange_padded(places, lists.flat, -1), stated
     sets = read_sets(shown, positions, "Set")
-    plain = strip_padding(rankings)
-    check_one_each((len(plain),), len(sets.length), "rankings", "sets")
+    check_one_each((len(rankings),), len(sets.length), "rankings", "sets")
     refuse_rows(
-        np.array([not ranking for ranking in plain]),
+        np.array([not ranking for ranking in rankings]),
         "Ranking {row} is empty, which says nothing; leave it and its set out.",
     )
-    lists = read_lists(plain, positions)
+    lists = read_lists(rankings, positions)
     places = _places_in_sets(sets, lists.row, lists.flat)
     if (places < 0).any():
         at = lists.row[(places < 0).argmax()]
-        raise ValueError(f"Ranking {at}, {plain[at]!r}, has an item that is not in its set.")
+        raise ValueError(f"Ranking {at}, {rankings[at]!r}, has an item that is not in its set.")
     stated = sets.arrange_padded(sets.place, lists.length[sets.row] + 1, 0)
     stated[lists.row, places] = lists.place + 1
     return sets.arrange_padded(sets.place, sets.flat, -1), stated

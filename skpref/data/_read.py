@@ -270,11 +270,6 @@ def _read_array(source: _UnreadX) -> ParsedX:
     return ParsedX("items", rows[~absent.reshape(-1)], number_members(absent))
 
 
-def _read_named(source: _UnreadX) -> ParsedX:
-    """Return items or duels parsed by the names of the table; ValueError where one is missing."""
-    return _read_names(source.values, source.named)
-
-
 def _read_texts(source: _UnreadX) -> ParsedX | None:
     """Return texts or duels of them parsed; None for other things."""
     gaps = missing_texts(source.X)
@@ -329,7 +324,10 @@ _READERS: tuple[tuple[Callable[[_UnreadX], Any], Callable[[_UnreadX], ParsedX | 
     (lambda s: s.is_frame, _read_frame),
     (lambda s: s.items, _read_items),
     (lambda s: s.X.ndim == 3, _read_array),
-    (lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size, _read_named),
+    (
+        lambda s: s.is_single and s.named is not None and s.may_be_texts and s.X.size,
+        lambda s: _read_names(s.values, s.named),
+    ),
     (lambda s: s.is_single, _read_texts),
     (lambda s: s.width > 2 and s.may_be_texts and (s.named is not None or s.text_sets), _read_sets),
     (lambda s: s.table is not None, _refuse_masked),
@@ -365,14 +363,9 @@ def _texts_in_columns(source: _UnreadX) -> np.ndarray | None:
         names = np.asarray(source.X, dtype=object) if _may_hold_names(source.X) else None
     else:
         names = source.values if source.width and source.may_be_texts else None
-    if names is None or names.shape[1] < 2 or names.size == 0:
+    if names is None or names.shape[1] < 2 or names.size == 0 or missing_texts(names) is None:
         return None
-    try:
-        distinct = distinct_values(names)
-    except TypeError:  # what cannot be hashed is no name
-        return None
-    are_texts = [isinstance(value, str) for value in distinct if not is_missing(value)]
-    return names if are_texts and all(are_texts) else None
+    return names
 
 
 def _may_hold_names(frame: Any) -> bool:
@@ -644,17 +637,16 @@ class Reader:
         estimator : BaseEstimator
         """
         parsed = check_X(X, self.table)
-        if parsed.kind == "items":
-            if isinstance(X, ItemTable):
-                return ParsedX("items", self._rows_of_table(X, parsed, estimator))
+        if parsed.kind == "items" and not isinstance(X, ItemTable):
             parsed, _ = read_features(estimator, parsed, self)
             check_known_positions(parsed.rows, self.table)
             return parsed
-        if parsed.kind == "names":
-            return ParsedX("items", rows_by_name(parsed.rows, parsed.table), parsed.pairs)
+        if parsed.kind != "positions":
+            return ParsedX("items", self._query_rows(X, parsed, estimator), parsed.pairs)
+        places = parsed.places()
         if parsed.pairs is None:
-            return ParsedX("items", float_rows(parsed.table.X, parsed.places()))
-        parsed = ParsedX("items", parsed.table.X, parsed.places())
+            return ParsedX("items", float_rows(parsed.table.X, places))
+        parsed = ParsedX("items", parsed.table.X, places)
         if parsed.size == 2:
             return parsed
         parsed = parsed.without_unshown()
@@ -695,7 +687,8 @@ class Reader:
         if isinstance(X, ParsedX):
             return X.rows
         if self._has_times(X):
-            return _check_finite_query(np.asarray(X, dtype=np.float64))
+            check_finite(X, given="items", remedy="impute them")
+            return np.asarray(X, dtype=np.float64)
         return self._add_present_time(self._query_rows(X, self._parse_items(X)))
 
     def sides(self, A: Any, B: Any) -> tuple[Array, Array]:
@@ -739,18 +732,18 @@ class Reader:
         """Return X parsed as items alone."""
         return read(X, table=self.table, items=True)
 
-    def _query_rows(self, X: Any, parsed: ParsedX) -> Array:
-        """Return parsed items of a query of a posterior as rows of floats."""
+    def _query_rows(self, X: Any, parsed: ParsedX, estimator: Any = None) -> Array:
+        """Return parsed items of a query, of a posterior or an estimator, as rows of floats."""
         if parsed.kind == "positions":
             rows, places = parsed.table.X, parsed.rows
             return float_rows(rows, check_positions(places, len(rows)) if len(places) else places)
         if parsed.kind == "names":
             return rows_by_name(parsed.rows, parsed.table)
         if isinstance(X, ItemTable):
-            return self._rows_of_table(X, parsed)
+            return self._rows_of_table(X, parsed, estimator)
         return read_queried_rows(parsed, self)
 
-    def _rows_of_table(self, queried, parsed, estimator=None):
+    def _rows_of_table(self, queried, parsed, estimator):
         """Return the rows of items of a queried table, which need not be the fitted one."""
         featured = self.table is None or self.table.has_features
         if queried.has_features != featured:
@@ -864,14 +857,9 @@ def read_queried_rows(parsed: ParsedX, reader: Reader) -> Array:
     place, ids = reader.id_column, None
     if place is not None and reader.ids is not None and _text_ids(rows, place) is not None:
         ids, _ = encode_ids(column_at(rows, place), reader.ids, False)
-    return _check_finite_query(_feature_floats(rows, None if ids is None else place, ids))
-
-
-def _check_finite_query(rows):
-    """Return rows of a query; ValueError if they hold NaN or infinity."""
-    if not np.isfinite(rows).all():
-        raise ValueError("Items contain NaN or infinity; impute or drop them.")
-    return rows
+    array = _feature_floats(rows, None if ids is None else place, ids)
+    check_finite(array, given="items", remedy="impute them")
+    return array
 
 
 def _find_id_column(estimator, parsed, names, width):

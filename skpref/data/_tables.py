@@ -13,21 +13,21 @@ from importlib.util import find_spec
 from itertools import compress, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import narwhals as nw
 import numpy as np
 
 from skpref.data._containers import (
-    ROUNDED_FROM,
     column_at,
     exact_array,
+    exact_list,
     is_blank,
     is_frame,
     is_missing,
     object_array,
 )
-from skpref.data._csv import Coded, CsvColumns, split_columns
+from skpref.data._csv import Coded, split_columns
 
 # Cells of a CSV that say nothing, as pandas reads them.
 _EMPTY = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"}
@@ -117,14 +117,10 @@ def open_table(source: Any, encoding: str | None = None, decimal: str = ".") -> 
         For anything else, columns of different lengths, a file that cannot be read, or an
         encoding that is not known.
     """
-    if encoding is not None:
-        encoding = _known_encoding(encoding)
     if isinstance(source, str | os.PathLike):
-        return _open_file(Path(source), encoding, decimal)
+        return _open_file(Path(source), encoding and _known_encoding(encoding), decimal)
     if encoding is not None:
-        raise ValueError(
-            f"encoding= is that of a CSV or JSON file; got {type(source).__name__}. Leave it out."
-        )
+        _refuse_encoding(type(source).__name__)
     if isinstance(source, Mapping):
         columns = check_columns(source)
         return _make_column_table(list(columns), list(columns.values()).__getitem__, decimal)
@@ -251,19 +247,13 @@ class _Codes(dict):
 
 def encode_column(column: np.ndarray, name: Any) -> Coded:
     """Return a column by its distinct values; ValueError if cells hold lists."""
-    if column.dtype.kind in "biufM":
-        distinct, inverse = np.unique(column, return_inverse=True)
-        codes = inverse.reshape(-1).astype(np.intp)
-        values = list(distinct) if column.dtype.kind == "M" else distinct.tolist()
-    else:
-        look_up_codes = _Codes()
-        listed = column.tolist()
-        try:
-            codes = np.fromiter(map(look_up_codes.__getitem__, listed), np.intp, len(listed))
-        except TypeError:
-            refuse_nested(listed, name)
-            raise
-        values = list(look_up_codes)
+    code_of_value, listed = _Codes(), exact_list(column)
+    try:
+        codes = np.fromiter(map(code_of_value.__getitem__, listed), np.intp, len(listed))
+    except TypeError:
+        refuse_nested(listed, name)
+        raise
+    values = list(code_of_value)
     return mark_missing_values(
         np.array(list(map(is_blank, values)), dtype=bool), Coded(codes, values)
     )
@@ -288,30 +278,15 @@ def refuse_nested(cells: Iterable, name: Any) -> None:
             )
 
 
-def refuse_rounded(cells: Iterable, name: Any) -> None:
-    """Raise ValueError where a cell is a float that may have rounded an integer before."""
-    for cell in cells:
-        if isinstance(cell, float) and abs(cell) >= ROUNDED_FROM:
-            raise ValueError(
-                f"Column {name!r} holds {cell!r}, a float beyond 2^53, which may be two ids. Give "
-                'integers that allow gaps (pandas: read with dtype "Int64"), or texts.'
-            )
-
-
 def parse_numbers(column: Any, decimal: str = ".") -> Numbers:
     """Return an array or sequence as floats, texts as the numbers that they are."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-        values = column.astype(np.float64)
-        odd = values[np.isinf(values)]
-        return Numbers(np.where(np.isinf(values), np.nan, values), odd[:3].tolist())
     cells = plain = column.tolist() if isinstance(column, np.ndarray) else column
     if decimal != ".":
         plain = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]
-    with suppress(TypeError, ValueError):
+    try:
         values = np.array(plain, dtype=np.float64)
-        if np.isfinite(values).all():
-            return Numbers(values, [])
-    values = np.fromiter(map(_as_float, plain), np.float64, len(cells))
+    except (TypeError, ValueError, OverflowError):
+        values = np.fromiter(map(_as_float, plain), np.float64, len(cells))
     gaps = ~np.isfinite(values)
     values[gaps] = np.nan
     return Numbers(values, [c for c in compress(cells, gaps) if not _is_empty(c)][:3])
@@ -331,6 +306,11 @@ def _is_empty(cell: Any) -> bool:
 
 
 # -- files -----------------------------------------------------------------------------------
+
+
+def _refuse_encoding(source: str) -> NoReturn:
+    """Raise ValueError for an encoding of what is no text file."""
+    raise ValueError(f"encoding= is that of a CSV or JSON file; got {source}. Leave it out.")
 
 
 def _known_encoding(encoding: Any) -> str:
@@ -354,9 +334,7 @@ def _open_file(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
     kind = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
     if kind in (".parquet", ".pq"):
         if encoding is not None:
-            raise ValueError(
-                f"encoding= is that of a CSV or JSON file; {path.name!r} is Parquet. Leave it out."
-            )
+            _refuse_encoding(f"{path.name!r}, which is Parquet")
         return _open_parquet(path, decimal)
     if kind.removesuffix(".gz") in (".csv", ".tsv", ".txt"):
         return _open_csv(path, encoding, decimal)
@@ -486,7 +464,7 @@ def _split_by_rows(rows, path, width, labels, numbers):
         for cells, column in zip(texts, columns[len(labels) :], strict=False):
             cells += column
     values = map(list, codes_of_texts)
-    return CsvColumns(list(map(Coded, map(np.concatenate, codes), values)), texts)
+    return list(map(Coded, map(np.concatenate, codes), values)), texts
 
 
 def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
@@ -511,8 +489,8 @@ def _open_csv(path: Path, encoding: str | None, decimal: str) -> ColumnTable:
                 next(rows)
                 columns = _split_by_rows(rows, path, len(names), labels, numbers)
         return (
-            [_type_column(each, names[i]) for each, i in zip(columns.labels, labels, strict=True)],
-            [parse_numbers(column, decimal) for column in columns.numbers],
+            [_type_column(each, names[i]) for each, i in zip(columns[0], labels, strict=True)],
+            [parse_numbers(column, decimal) for column in columns[1]],
         )
 
     return ColumnTable(names, read)

@@ -10,12 +10,12 @@ from sklearn.utils import Bunch
 
 from skpref._utils import warn
 from skpref.data._columns import list_side_words
-from skpref.data._containers import object_array, plain_name
+from skpref.data._containers import object_array, plain_name, refuse_rounded, refuse_rows
 from skpref.data._items import ItemTable
 from skpref.data._labels import LabelledDuels, attach_labels
 from skpref.data._metadata import UNMENTIONED
 from skpref.data._soft import ROUNDED, expand_probabilities
-from skpref.data._tables import Coded, mark_missing_values, open_table, refuse_rounded
+from skpref.data._tables import Coded, mark_missing_values, open_table
 from skpref.data._time import parse_time
 from skpref.data._vote_columns import (
     OWN_ANSWER,
@@ -140,7 +140,7 @@ class _VoteReader:
         self.numbers = dict(zip(positions, numbers, strict=True))
         for position, column in self.labels.items():
             if position not in (*columns.won, columns.time):
-                refuse_rounded(column.values, self.names[position])
+                refuse_rounded(column.values, f"the column {self.names[position]!r}")
         self.dropped = _DroppedVotes(len(labels[0].codes), self.like is not None)
         self.proba: np.ndarray | None = None
         before = [] if self.like is None else self.like.item_table.names.tolist()
@@ -292,13 +292,12 @@ class _VoteReader:
             every = [first, 1.0 - first]
         table = np.stack([every[1], *every[2:], every[0]], axis=1)
         dropped.drop(np.isnan(table).any(axis=1), "without an outcome")
-        beyond = dropped.kept & ((table < 0.0) | (table > 1.0)).any(axis=1)
-        if beyond.any():
-            row = int(beyond.argmax())
-            raise ValueError(
-                "Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); "
-                f"row {row} has {[float(each[row]) for each in columns]} ({beyond.sum()} do so)."
-            )
+        refuse_rows(
+            dropped.kept & ((table < 0.0) | (table > 1.0)).any(axis=1),
+            "Probabilities must be from 0 to 1 (or all from 1, the first, to 2, the second); row "
+            "{row} has {value} ({count} do so).",
+            np.column_stack(columns),
+        )
         if not soft and not np.isin(table[dropped.kept], (0.0, 1.0)).all():
             raise ValueError(
                 "The columns of winner= must be 0 or 1 each. If probabilities, say soft=True."
@@ -431,21 +430,16 @@ class _VoteReader:
         options, columns = self.options, self.columns
         judges, prompts = (self._values_of(each, rows) for each in (columns.judge, columns.prompt))
         times, kind = self._times_of(rows)
-        answer_fields = {
+        answer_fields = {"sample_weight": weight, "judges": judges, "prompts": prompts}
+        answer_fields["order"] = order
+        of_fit = {
+            "order": order if columns.won else None,
+            "judges": None if options.judge is None else judges,
+            "prompts": None if options.prompt is None or options.time is not None else prompts,
+            "time": None if options.time is None else times,
             "sample_weight": weight,
-            "judges": judges,
-            "prompts": prompts,
-            "order": order,
         }
-        is_named = {
-            "order": bool(columns.won),
-            "judges": options.judge is not None,
-            "prompts": options.prompt is not None and options.time is None,
-            "time": options.time is not None,
-            "sample_weight": weight is not None,
-        }
-        of_fit = {**answer_fields, "time": times}
-        metadata = {name: of_fit[name] for name in is_named if is_named[name]}
+        metadata = {name: values for name, values in of_fit.items() if values is not None}
         return {"metadata": metadata, **answer_fields, "times": times, "times_are": kind}
 
     def _competitor_table(self, rows: np.ndarray) -> tuple[ItemTable, np.ndarray, int]:
@@ -482,19 +476,15 @@ class _VoteReader:
 
     def _append_controls(self, pairs, controls):
         """Return X, the pairs with centred and scaled controls, and center and scale of each."""
-        like = self.like
-        center, scale = np.zeros(len(controls)), np.ones(len(controls))
         if not controls:
-            return pairs, center, scale
-        X = np.empty((len(pairs), 2, 1 + len(controls)))
-        X[:, :, 0] = pairs
-        for j, (label, sides) in enumerate(controls.items()):
-            if like is None:
-                center[j], scale[j] = _center_and_scale(label, sides)
-            else:
-                center[j], scale[j] = like.control_center[j], like.control_scale[j]
-            X[:, :, 1 + j] = (sides - center[j]) / scale[j]
-        return X, center, scale
+            return pairs, np.zeros(0), np.ones(0)
+        if self.like is None:
+            units = np.array([_center_and_scale(*control) for control in controls.items()])
+        else:
+            units = np.column_stack([self.like.control_center, self.like.control_scale])
+        sides = np.stack(list(controls.values()), axis=-1)
+        center, scale = np.ascontiguousarray(units.T)
+        return np.dstack([pairs, (sides - center) / scale]), center, scale
 
     def _append_groups(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list | None]:
         """Return X with the number of each vote's group as a last column, and the groups.

@@ -117,13 +117,13 @@ def test_more_answers_only_add_at_the_end(n):
 @pytest.mark.parametrize("n", [0, 1, 400])
 def test_first_seen_is_the_order_of_a_dictionary(n, spread):
     values = np.random.default_rng(n).integers(0, 50, n) * spread
-    distinct, index = number_by_appearance(values)
+    distinct, index, _ = number_by_appearance(values)
     assert distinct.tolist() == list(dict.fromkeys(values.tolist()))
     np.testing.assert_array_equal(distinct[index], values)
 
 
 def test_negative_values_are_ordered_too():
-    distinct, index = number_by_appearance(np.array([3, -1, 3, 0, -1]))
+    distinct, index, _ = number_by_appearance(np.array([3, -1, 3, 0, -1]))
     assert distinct.tolist() == [3, -1, 0]
     assert index.tolist() == [0, 1, 0, 2, 1]
 

@@ -108,7 +108,7 @@ def test_what_a_library_splits_is_what_the_module_splits(rows, end, well_formed)
     expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
     expected = [row + [""] * (3 - len(row)) for row in expected]
     assert all(not any(row[3:]) for row in expected)
-    for j, (codes, texts) in enumerate(split.labels):
+    for j, (codes, texts) in enumerate(split[0]):
         assert [texts[code] for code in codes] == [row[j] for row in expected]
 
 

@@ -197,14 +197,14 @@ def test_integers_that_were_rounded_before_they_came_are_refused():
     wide = [10**18 + 1, 10**18 + 2, 10**18 + 1, 10**18 + 2]
     rounded = pd.Series([*wide, None])[:4]  # numpy's type for this is float64
     assert rounded.dtype == np.float64
-    with pytest.raises(ValueError, match=r"among the ids of judges.*may be two ids"):
+    with pytest.raises(ValueError, match=r"in the ids of judges.*may be two ids"):
         fitted(judges=rounded)
-    with pytest.raises(ValueError, match="among the ids of users"):
+    with pytest.raises(ValueError, match="in the ids of users"):
         fitted(CollaborativePreferenceRegressor, users=rounded)
-    with pytest.raises(ValueError, match="among the ids of qid"):
+    with pytest.raises(ValueError, match="in the ids of qid"):
         PairwisePreferenceRegressor().fit(DUELS[:, 0], [1.0, 2.0, 3.0, 4.0], qid=rounded)
     X = np.stack([np.array(wide, dtype=np.float64).reshape(2, 2), np.zeros((2, 2))], axis=2)
-    with pytest.raises(ValueError, match="among the ids of items"):
+    with pytest.raises(ValueError, match="in the ids of items"):
         PairwisePreferenceRegressor(id_column=0).fit(X)
 
 

@@ -239,7 +239,9 @@ def test_floats_that_have_rounded_ids_are_refused_by_name(role):
         "winner": list("abba"),
         name: rounded,
     }
-    with pytest.raises(ValueError, match=f"'{name}' holds 1.15.*float beyond 2.53.*Int64"):
+    with pytest.raises(
+        ValueError, match=f"got 1.15.* in the column '{name}'; floats of 2.53.*Int64"
+    ):
         from_votes({**table, name: rounded}, **({} if role == "competitor" else {role: name}))
 
 

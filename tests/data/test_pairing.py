@@ -89,8 +89,6 @@ def test_an_integer_is_a_cap(max_pairs, n_levels):
     pairs = set(zip(winner.tolist(), loser.tolist(), strict=True))
     assert len(pairs) == len(winner) == min(max_pairs, len(rated_pairs(ratings, qid, "auto")[0]))
     assert pairs <= brute(ratings, qid)
-    if max_pairs >= 100 or (n_levels > 4 and max_pairs >= 63):
-        assert set(winner) | set(loser) == set(range(120))  # everyone keeps an opponent
     share = np.bincount(qid[winner], minlength=3) / len(winner)
     if max_pairs > 50:
         np.testing.assert_allclose(share, [1 / 6, 1 / 3, 1 / 2], atol=0.1)
@@ -101,9 +99,7 @@ def test_a_cap_thins_every_distance_alike(max_pairs):
     winner, loser = rated_pairs(np.arange(500.0), max_pairs=max_pairs)
     distances, counts = np.unique(winner - loser, return_counts=True)
     assert distances.tolist() == [2**k for k in range(9)]
-    # Half of the 499 neighbours keep everyone in; of all else one share is kept.
-    share = (counts - 250 * (distances == 1)) / (500 - distances - 250 * (distances == 1))
-    np.testing.assert_allclose(share, (max_pairs - 250) / (3989 - 250), atol=0.01)
+    np.testing.assert_allclose(counts / (500 - distances), max_pairs / 3989, atol=0.01)
 
 
 @pytest.mark.parametrize("max_pairs", [20, "auto", 10**6, None])
@@ -148,7 +144,7 @@ def test_from_ratings_takes_every_kind_of_items():
         ([1.0], {}, "No duel results"),
         ([1.0, 2.0], {"qid": [0, 1]}, "different ratings within a qid"),
         ([1.0, 2.0], {"qid": [0]}, "inconsistent numbers of samples"),
-        ([1.0, 2.0], {"qid": [0, np.nan]}, "qid has NaN"),
+        ([1.0, 2.0], {"qid": [0, np.nan]}, "qid contains NaN"),
         ([1.0, 2.0], {"max_pairs": 0}, "if not .auto. or None"),
         ([1.0, 2.0], {"max_pairs": 1.5}, "if not .auto. or None"),
     ],
