@@ -58,8 +58,6 @@ _WIDE_FLOOR, _CAREFUL, _NEAR_FIXED_POINT = 1.0, 0.5, 0.03
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
-# Sweeps from carried sites after which the residual must be below this for more to be made.
-_TRIED, _FAR = 25, 1e-2
 # From so many rows on the operations of a factorisation are worth sparing.
 _MANY = 256
 # Means are brought this much nearer than variances before these are found again, by steps that
@@ -189,10 +187,11 @@ class EP(Engine):
             if best.residual < 0.5 * mark[0]:
                 mark = (best.residual, n_iter)
             converged = best.residual < self.tol
-            if not converged and n_iter - mark[1] >= _PATIENCE:
+            stalled = not converged and n_iter - mark[1] >= _PATIENCE
+            if stalled:
                 converged = best.residual <= min(best.rounding_residual(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
-            if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
+            if converged or (carried and stalled and best.residual > WORST):
                 break
             sweep.solve_repeated_sites()
             if not sweep.residual <= _GROWTH * best.residual:
