@@ -60,15 +60,10 @@ _GROWTH = 30.0
 _PATIENCE = 10
 # From so many rows on the operations of a factorisation are worth sparing.
 _MANY = 256
-# Means are brought this much nearer than variances before these are found again, by steps that
-# each shorten the way to that.
-_APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
-# Residuals of answers whose moments are found by quadrature count so much less: what points do not
-# know need not agree.
+# Residuals of answers whose moments are found by quadrature count so much less, as their weakest
+# precisions do: what points do not know need not agree.
 _BY_POINTS = 1e-3
-# The same for matrices of precision, whose weakest directions quadrature does not know better.
-_JOINT_FLOOR = 1e-3
 # Share of a noisy margin's variance below which its utilities are as good as one, as those of an
 # item that is there twice: of less than that rounding hides whether sites are settled.
 _ALIKE = 1e-6
@@ -652,7 +647,7 @@ class _JointSites(_NoisyBlock):
 
     def __init__(self, problem, number, block, row):
         super().__init__(problem, number, block, row)
-        self.floor = (_JOINT_FLOOR / self.variance)[:, :, None] * np.eye(self.size)
+        self.floor = (_BY_POINTS / self.variance)[:, :, None] * np.eye(self.size)
         self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
         self._independent = list(self._independent_inequalities(problem))
 
@@ -835,7 +830,7 @@ class _Sweep:
         With the precisions the marginals' variances stay, and with these the factorisation.
         """
         sweep = self
-        while sweep.residual < 1.0 and sweep.off_mean > _APART * sweep.off_variance:
+        while sweep.residual < 1.0 and sweep.off_mean > sweep.off_variance:
             _, gradient, _, shrink = sweep.update.tilted
             # Newton's step towards the slope that a cavity of this variance has at this marginal's
             # mean: GPML (3.59) at the present precision.
@@ -847,7 +842,7 @@ class _Sweep:
             shift = rows.pool(rows.sign * site_shift)
             moved = rows.prior.condition_on_shift(sweep.conditioned, sweep.precision, shift)
             moved = _Sweep(rows, sites, moved)
-            if not moved.off_mean < _NEARER * sweep.off_mean:
+            if not moved.off_mean < 0.5 * sweep.off_mean:
                 break
             sweep = moved
         return sweep
