@@ -49,11 +49,6 @@ from skpref.inference._laplace import starting_sites
 from skpref.inference._natural import MEMORY
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
-# Sites enter the extrapolation as log(precision + `TOLERANCE` × prior precision).
-# That factor of likelihoods that are not log-concave, many of whose precisions are 0, and share of
-# step with these: longer ones go to and fro between answers that are believed and that are not.
-# They are extrapolated from a residual on that is below the last number.
-_WIDE_FLOOR, _CAREFUL, _NEAR_FIXED_POINT = 1.0, 0.5, 0.03
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
@@ -168,8 +163,7 @@ class EP(Engine):
             near_mode = (many or problem.rows.joint) and problem.likelihood.log_concave
             n = len(problem.counts)
             sites = rows.sites(*(starting_sites(problem) if near_mode else np.zeros((2, n))))
-        step = 1.0 if problem.likelihood.log_concave else _CAREFUL
-        path = _SitePath(rows, step * (1.0 - self.damping))
+        path = _SitePath(rows, 1.0 - self.damping)
         best = sweep = _run_sweep(rows, sites)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
@@ -919,13 +913,13 @@ class _SitePath:
         prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
         for each in rows.parts:
             prior[each.place] = each.variance
-        is_concave = rows.problem.likelihood.log_concave
-        self._floor = (TOLERANCE if is_concave else _WIDE_FLOOR) / prior
+        # Sites enter the extrapolation as log(precision + floor). Of likelihoods that are not
+        # log-concave many precisions are 0.
+        self._floor = (TOLERANCE if rows.problem.likelihood.log_concave else 1.0) / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]
         self._least = [each.least for each in rows.whole]
         self._step = step
-        self._near = np.inf if is_concave else _NEAR_FIXED_POINT
         self._points: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
 
@@ -936,7 +930,7 @@ class _SitePath:
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
-        if len(self._points) > 1 and sweep.residual < self._near:
+        if len(self._points) > 1:
             points, moves = np.array(self._points), np.array(self._moves)
             d_points, d_moves = np.diff(points, axis=0), np.diff(moves, axis=0)
             # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)
