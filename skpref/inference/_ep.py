@@ -176,11 +176,12 @@ class EP(Engine):
             if best.residual < 0.5 * mark[0]:
                 mark = (best.residual, n_iter)
             converged = best.residual < self.tol
-            stalled = not converged and n_iter - mark[1] >= _PATIENCE
-            if stalled:
+            stalled = n_iter - mark[1]
+            if not converged and stalled >= _PATIENCE:
                 converged = best.residual <= min(best.rounding_residual(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
-            if converged or (carried and stalled and best.residual > WORST):
+            is_astray = carried and stalled >= 2 * _PATIENCE and best.residual > WORST
+            if converged or is_astray:
                 break
             sweep.solve_repeated_sites()
             if not sweep.residual <= _GROWTH * best.residual:
