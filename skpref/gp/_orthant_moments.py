@@ -5,6 +5,7 @@ of log Z in μ: g = ∇ log Z and B = −∇² log Z give E[v | v > 0] = μ + M 
 Var[v | v > 0] = M − M B M, also where M is nearly singular.
 """
 
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -18,18 +19,12 @@ from skpref._utils import (
     row_blocks,
     spectrum_blocks,
 )
-from skpref.gp._orthants import (
-    LEAST,
-    bivariate,
-    cube_points,
-    find_tilts,
-    hazard,
-    log_bivariate,
-    trivariate,
-)
+from skpref.gp._orthants import LEAST, bivariate, find_tilts, hazard, log_bivariate, trivariate
 
 # Entries up to which these points know covariances well.
 MOST_ENTRIES = 32
+# Points of the unit cube for four entries and more.
+_POINTS = 2048
 # Probabilities of three below this are found by points, which are right in relative terms.
 _RARE = 1e-6
 
@@ -207,12 +202,12 @@ def _log_density(mean, covariance, pair):
 def _moments_by_points(mean, covariance, sums=None):
     """Return log P(v > 0) and its derivatives by importance sampling at fixed points."""
     n, m = mean.shape
-    points = cube_points(m - 1)[0]
+    points = cube_lattice(m - 1)
     parts = [
         _importance_moments(
             mean[rows], covariance[rows], points, None if sums is None else sums[rows]
         )
-        for rows in row_blocks(n, points.size)
+        for rows in row_blocks(n, _POINTS * m)
     ]
     return OrthantMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
@@ -283,3 +278,17 @@ def _truncated_quantiles(upper, points):
         log_mass[far] = log_ndtr(upper[far])
         draw[far] = ndtri_exp(np.log(np.broadcast_to(points, far.shape)[far]) + log_mass[far])
     return log_mass, draw
+
+
+@lru_cache(maxsize=64)
+def cube_lattice(dimension: int) -> Array:
+    """Return points of the unit cube, (dimension, n_points).
+
+    They are a lattice by roots of primes (Richtmyer), folded so that functions meet themselves at
+    its faces.
+    """
+    primes = [k for k in range(2, 200) if all(k % p for p in range(2, k))][:dimension]
+    steps = np.sqrt(np.array(primes, dtype=np.float64))[:, None]
+    points: Array = np.abs(2.0 * ((steps * (np.arange(_POINTS) + 0.5)) % 1.0) - 1.0)
+    points.flags.writeable = False
+    return points
