@@ -53,6 +53,8 @@ from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
+# Means are brought this much nearer than variances before these are found again.
+_APART = 0.1
 # From so many rows on the operations of a factorisation are worth sparing.
 _MANY = 256
 _EPS = np.finfo(np.float64).eps
@@ -825,7 +827,7 @@ class _Sweep:
         With the precisions the marginals' variances stay, and with these the factorisation.
         """
         sweep = self
-        while sweep.residual < 1.0 and sweep.off_mean > sweep.off_variance:
+        while sweep.residual < 1.0 and sweep.off_mean > _APART * sweep.off_variance:
             _, gradient, _, shrink = sweep.update.tilted
             # Newton's step towards the slope that a cavity of this variance has at this marginal's
             # mean: GPML (3.59) at the present precision.
