@@ -53,7 +53,7 @@ from skpref._utils._older_sklearn import (
     scored_tags,
     with_callbacks,
 )
-from skpref._utils._panels import DEPTH, adaptive_panels
+from skpref._utils._panels import DEPTH, PANEL_NODES, PANEL_WEIGHTS, adaptive_panels
 from skpref._utils._parameters import (
     check_bounds,
     check_choice,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from skpref._utils._linalg import Array
 
 _ORDER = 24
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
+PANEL_NODES, PANEL_WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
 # What lies where an integrand is below e to minus this of its peak is left out.
 DEPTH = 40.0
 # A panel is halved up to so many times, and where more panels of one function than this are open
@@ -18,13 +18,17 @@ _MOST = 64
 
 def _panel_points() -> Array:
     """Return the ends of a panel, from −1 to 1, and the nodes between them."""
-    return np.concatenate([[-1.0], _NODES, [1.0]])
+    return np.concatenate([[-1.0], PANEL_NODES, [1.0]])
 
 
 def _error_rows() -> Array:
     """Return rows that tell the error of a panel: last coefficients, and misfit at both ends."""
     j = np.arange(_ORDER)
-    fit = np.polynomial.legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (j + 0.5)[:, None]
+    fit = (
+        np.polynomial.legendre.legvander(PANEL_NODES, _ORDER - 1).T
+        * PANEL_WEIGHTS
+        * (j + 0.5)[:, None]
+    )
     ends = np.polynomial.legendre.legvander(_panel_points()[[0, -1]], _ORDER - 1) @ fit
     rows: Array = np.pad(np.vstack([fit[-2:], ends]), ((0, 0), (1, 1)))
     rows[2, 0] = rows[3, -1] = -1.0
@@ -73,7 +77,7 @@ def adaptive_panels(
         middle, half = 0.5 * (begin + end), 0.5 * (end - begin)
         points = middle[:, None] + half[:, None] * _POINTS
         values = function(row, points)
-        weighted = half[:, None] * _WEIGHTS * values[:, 1:-1]
+        weighted = half[:, None] * PANEL_WEIGHTS * values[:, 1:-1]
         sums = weighted.sum(axis=1)
         whole = np.maximum(total + np.bincount(row, sums, n), floor)
         doubt = half * np.abs(values @ _ERROR_ROWS.T).sum(axis=1)

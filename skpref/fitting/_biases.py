@@ -20,6 +20,7 @@ from skpref.data import Comparisons
 from skpref.fitting._hyperpriors import Hyperprior, LogNormal
 from skpref.gp import NEW_GROUP, carry_groups, feature_spread
 from skpref.kernels import (
+    PART,
     Identity,
     Linear,
     OnColumns,
@@ -49,9 +50,6 @@ _FILL = (-1.0, 1.0, 0.0, 0.0)
 # Standard deviation of the logarithm of a variance of judges' effects under its prior. With a
 # half-Cauchy prior in its place intervals of 90 % held 41 % of the slopes of four judges, not 77 %.
 _SPREAD = 2.0
-# Variance of the slopes that all judges share, as that of the linear part of the default kernel
-# beside ids.
-_SHARED = 0.1
 
 
 class Biases(NamedTuple):
@@ -146,7 +144,7 @@ def shared_slopes_kernel(items: Array, controls: Sequence[int]) -> Kernel:
     columns = list(controls)
     spread, centres = feature_spread(items[:, columns]), items[:, columns].mean(axis=0)
     linear = OnColumns(Linear(spread, centre=centres), columns)
-    return ConstantKernel(_SHARED) * linear
+    return ConstantKernel(PART) * linear
 
 
 def with_biases(

@@ -40,6 +40,7 @@ from skpref.fitting._averaging import Weighted, average, is_average_affordable
 from skpref.fitting._biases import judged_comparisons
 from skpref.fitting._components import component_of_rows, components_in_words
 from skpref.fitting._judges import Judges
+from skpref.fitting._judging import OPEN_WEIGHT
 from skpref.fitting._model import Model
 from skpref.gp import (
     GroupedPosterior,
@@ -56,10 +57,6 @@ from skpref.likelihoods import JudgeReliability, Likelihood, sign_proba
 
 # Posteriors over the hyperparameters of one fit, kept for its further tables.
 _LAST: WeakKeyDictionary[Model, tuple[list[Weighted], int]] = WeakKeyDictionary()
-
-# Readings of judges of at least this weight are averaged over hyperparameters, the rest taken at
-# those of the fit: intervals of 90 % do not feel a hundredth.
-_LIKELY = 0.01
 
 # Label of each unit in a picture.
 UNITS = {
@@ -648,7 +645,7 @@ class Inspected:
                 f"this has {model.engine!r}{later}. Fit all answers with inference='ep' or "
                 "'laplace', or leave average= out."
             )
-        n_likely = int(np.count_nonzero(shares >= _LIKELY))
+        n_likely = int(np.count_nonzero(shares >= OPEN_WEIGHT))
         if not able or (
             averaged == "auto" and not is_average_affordable(model, comparisons, n_likely)
         ):
@@ -859,7 +856,7 @@ def _average_readings(
                 Weighted(float(weight), of_reading, part, {})
                 for weight, part in islice(parts, len(reading.nodes) or 1)
             ]
-            if share >= _LIKELY:
+            if share >= OPEN_WEIGHT:
                 points = [
                     each._replace(weight=share * each.weight)
                     for each in average(of_reading, judged)

@@ -22,11 +22,7 @@ from skpref.fitting._biases import judged_duel_rows, set_reliability
 from skpref.fitting._components import NAMED
 from skpref.fitting._reliability import Law, Marginals, quantile_of
 from skpref.gp import Posterior, averaged_with_moment_match, concatenate_blocks
-from skpref.kernels import Padded
-
-# Variance of judges' own advantages of what is shown first, where none was named, in units of the
-# variance of the utilities.
-_ORDER_VARIANCE = 0.1
+from skpref.kernels import PART, Padded
 
 
 class JudgePrior(BaseEstimator):
@@ -121,7 +117,7 @@ class JudgePrior(BaseEstimator):
     @property
     def start_of_order(self) -> float:
         """Return the variance of own advantages of what is shown first, where there are any."""
-        return _ORDER_VARIANCE if self.order_variance is None else self.order_variance
+        return PART if self.order_variance is None else self.order_variance
 
     def law(self, learned: bool) -> Law:
         """Return the law of reliability before any answer; ``learned``: its variance is learned."""

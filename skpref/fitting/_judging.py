@@ -42,17 +42,15 @@ from skpref.likelihoods import JudgeReliability, Likelihood
 
 # Turns of learning hyperparameters and judges; steps of the posterior and judges within one.
 _TURNS, _STEPS = 6, 12
-# The fixed point is reached where reliability moves by less, in its posterior deviations.
-_RELIABILITY_TOL = 0.05
+# The fixed point is reached where reliability moves by less, in its posterior deviations, or
+# hyperparameters do (mostly logarithms).
+_SETTLED = 0.05
 # Of a judge who turned back by more than this share of the last step, the next step is halved. Any
 # turn at all moves probabilities by .002.
 _BACK = 0.5
-# Where reliability moves by more with its median held, it was not at the fixed point.
+# Where reliability moves by more with its median held, it was not at the fixed point; after all
+# turns a warning tells of such a move.
 _MOVED_AWAY = 2.0
-# After all turns a warning tells of a larger move.
-_NOT_CONVERGED = 1.0
-# Hyperparameters (mostly logarithms) are at the fixed point where they move by less.
-_THETA_TOL = 0.02
 
 
 # Deviation of the logarithm of a judge's reliability from which on a reading is averaged over it.
@@ -60,9 +58,10 @@ _UNCERTAIN = 0.1
 # Nodes a judge of that average, of two judges at least; and the least probability of a reading
 # whose posterior is one: with less it is that at the mean of reliability.
 _NODES_A_JUDGE, _LEAST_WEIGHT = 4, 0.1
-# Probability of a reading from which on its evidence is averaged, too. In 24 panels of 2 to 4
-# judges no probability moved by more than .002, in half the seconds.
-_OPEN_WEIGHT = 0.01
+# Probability of a reading from which on its evidence is averaged, too, and its posterior over
+# hyperparameters where that is asked for: intervals of 90 % do not feel a hundredth. In 24 panels
+# of 2 to 4 judges no probability moved by more than .002, in half the seconds.
+OPEN_WEIGHT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +121,7 @@ class Beliefs:
         Relative to the median: hyperparameters follow that.
         """
         previous, here = previous.scaled(), self.scaled()
-        spread = np.sqrt(here.reliability.variance + _RELIABILITY_TOL**2)
+        spread = np.sqrt(here.reliability.variance + _SETTLED**2)
         law, last = here.law, previous.law
         moved = [
             np.max(np.abs(here.reliability.mean - previous.means) / spread),
@@ -192,7 +191,7 @@ def fit_judged(
                 judging.learn_hyperparameters(model, beliefs, looking, monitor),
             )
             moved = np.inf if before is None else beliefs.largest_change(before)
-            if moved < _RELIABILITY_TOL or np.max(np.abs(model.theta - theta)) < _THETA_TOL:
+            if moved < _SETTLED or np.max(np.abs(model.theta - theta)) < _SETTLED:
                 with_median = judging.find_fixed_point(model, beliefs)
                 if with_median.largest_change(beliefs) < _MOVED_AWAY:
                     held = model, with_median
@@ -380,7 +379,7 @@ class _Judging:
                 looked = self.update_beliefs(
                     evaluation, scaled, beliefs, free, learns_law=learns_law
                 )
-                if looked.largest_change(beliefs) < _RELIABILITY_TOL:
+                if looked.largest_change(beliefs) < _SETTLED:
                     return looked
                 # Estimates of judges that turn adversarial by turns would never converge.
                 last, step = step, looked.step(beliefs)
@@ -460,7 +459,7 @@ class _Judging:
         is_averaged = len(ordered) > 1 and self._n_judges <= MOST_JUDGES
         shares = _normalise_weights([reading.log_weight for reading in ordered])
         nodes = [
-            self._average_reading(model, reading, ranks, is_averaged and share >= _OPEN_WEIGHT)
+            self._average_reading(model, reading, ranks, is_averaged and share >= OPEN_WEIGHT)
             for reading, share in zip(ordered, shares, strict=True)
         ]
         weights = _normalise_weights([log_weight for log_weight, _ in nodes])
@@ -608,7 +607,7 @@ def _own_effects(fit: Fitted, n_judges: int) -> tuple[dict[int, Marginals], Marg
 
 def _warn_turns(moved):
     """Warn where the turns of hyperparameters and reliability have not converged."""
-    if moved < _NOT_CONVERGED:
+    if moved < _MOVED_AWAY:
         return
     warn(
         "Hyperparameters and the reliability of judges were learned by turns, "

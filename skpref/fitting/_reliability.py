@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import ndtr
 
-from skpref._utils import ITERATION_CAP, NEGLIGIBLE, Array, Fields, check_shapes, row_blocks
+from skpref._utils import DEPTH, ITERATION_CAP, NEGLIGIBLE, Array, Fields, check_shapes, row_blocks
 from skpref.data import Comparisons
 from skpref.fitting._model import Evaluation
 from skpref.gp import MarginMoments
@@ -125,10 +125,6 @@ def quantile_of(cdf: Callable[[Array], Array], low: Array, high: Array, level: f
 
 # Points of a grid while it is laid, and then.
 _POINTS, _FINE = 41, 121
-# Log density below its peak at which a grid ends.
-_DEPTH = 30.0
-# Times that a grid is narrowed or widened, or a median moved.
-_ROUNDS = 8
 # A grid that the density fills to less than this is laid again.
 _FILLED = 0.4
 # Deviations of normals that are narrow, in distances of the points.
@@ -173,15 +169,15 @@ class GridLikelihood:
         if near is not None:
             low, high = near.grid[:, 0], near.grid[:, -1]
         share = np.linspace(0.0, 1.0, _POINTS)
-        for _ in range(_ROUNDS):
+        for _ in range(ITERATION_CAP):
             width = high - low
             grid = low[:, None] + width[:, None] * share
             value = log_likelihood(grid)
             height = value - 0.5 * (grid - mean) ** 2 / variance
             top = height.max(axis=1, keepdims=True)
-            is_high = height > top - _DEPTH
+            is_high = height > top - DEPTH
             first, last = is_high.argmax(axis=1), _POINTS - 1 - is_high[:, ::-1].argmax(axis=1)
-            short = height[:, [0, -1]] > top - 0.5 * _DEPTH
+            short = height[:, [0, -1]] > top - 0.5 * DEPTH
             if not short.any() and np.all(last - first > _FILLED * (_POINTS - 1)):
                 break
             step = width / (_POINTS - 1.0)
@@ -245,7 +241,7 @@ def _log_normal_masses(grid, step, mean, variances, narrow):
 _EXPECTED = 10.0
 # Deviation of the log of the variance of log reliability; variances that are weighed, a decade.
 _SPREAD, _PER_DECADE = 1.5, 3
-# The least probability of a variance, and share of a precision that is left, that counts.
+# The least probability of a variance, and share of a precision, that counts.
 _LEAST = 1e-3
 # Steps of EM for the shares; a step of the log median.
 _EM, _ASIDE = 5, 0.2
@@ -503,7 +499,7 @@ class ReliabilityLikelihood(NamedTuple):
 
         low, at, high = -_ASIDE, 0.0, _ASIDE
         values = [fit(low), fit(at), fit(high)]
-        for _ in range(_ROUNDS):
+        for _ in range(ITERATION_CAP):
             if values[1] >= max(values[0], values[2]):
                 break
             towards = _ASIDE if values[2] > values[0] else -_ASIDE
@@ -570,10 +566,6 @@ def _log(values):
 
 
 # -- the likelihood by cavities --------------------------------------------------------------
-
-# A larger change, in precisions, is none of rounding: there is no such site.
-_UNCLOSED = 1e-2
-
 
 # Reliabilities at which the moments of margins tell those of their two parts.
 POINTS = (1.0, -1.0, 2.0)
@@ -649,7 +641,7 @@ class Cavities(NamedTuple):
             start = state["precision"], state["shift"]
         factors = problem.likelihood, problem.answers, problem.power, rest
         site, tau, nu, change = matching_sites((mean, variance), *factors, start)
-        lost = (change > _UNCLOSED) | ~site.proper
+        lost = (change > _LEAST) | ~site.proper
         cav_mean, cav_var = site.cav_mean, site.cav_var
         if np.any(lost):  # no site reproduces moments such as Laplace's may be
             near = problem.likelihood.log_prob(mean, problem.answers)

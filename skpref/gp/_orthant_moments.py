@@ -25,9 +25,8 @@ from skpref.gp._orthants import LEAST, bivariate, find_tilts, hazard, log_bivari
 MOST_ENTRIES = 32
 # Points of the unit cube for four entries and more.
 _POINTS = 2048
-# Probabilities of three below this are found by points, which are right in relative terms; the
-# logarithm of one of two from which on it is found by an integral, as exact as that.
-_RARE, _LOG_RARE = 1e-6, -18.0
+# Probabilities of three below this are found by points, which are right in relative terms.
+_RARE = 1e-6
 
 
 class OrthantMoments(NamedTuple):
@@ -101,10 +100,7 @@ def _moments_of_two(mean, covariance):
     deviation, correlation = _standardise(covariance)
     u = mean / deviation
     angle = _angles(correlation[:, 0, 1])
-    log_probability = np.log(np.maximum(bivariate(u[:, 0], u[:, 1], angle), LEAST))
-    rare = np.flatnonzero(log_probability < _LOG_RARE)
-    if len(rare):  # right in relative terms, too, but slower
-        log_probability[rare] = log_bivariate(u[rare, 0], u[rare, 1], angle[rare])
+    log_probability = log_bivariate(u[:, 0], u[:, 1], angle)
     gradient = np.empty_like(u)
     for i in (0, 1):
         centre, spread = _given_zero_entry(mean, covariance, i)

@@ -268,9 +268,9 @@ def _log_trivariate_tail(limits: Array, angles: Array, residual: Array) -> Array
 # Logarithms to base 2 of the points of one Gaussian; of a mixture of all, and of each at least.
 _LOG_POINTS = 11
 _LOG_SHARED, _LOG_LEAST = 15, 5
-# Newton steps towards the proposals' means at most, and a step that is short enough: any means are
-# right, good ones make weights even.
-_TILTING, _NEAR = 20, 1e-2
+# A Newton step towards the proposals' means that is short enough: any means are right, good ones
+# make weights even.
+_NEAR = 1e-2
 
 
 def multivariate(limits: Array, correlation: Array, parts: int = 1) -> Array:
@@ -358,7 +358,7 @@ def find_tilts(limits: Array, scaled: Array) -> Array:
         x[:, k] = -hazard(limits[:, k] - np.einsum("nj,nj->n", scaled[:, k, :k], x[:, :k]))
     unit, above = np.eye(m), np.swapaxes(scaled, 1, 2)
     with np.errstate(over="ignore", invalid="ignore"):  # of variables that all but follow
-        for _ in range(_TILTING):
+        for _ in range(ITERATION_CAP):
             bound = limits - np.matmul(scaled, x[:, :, None])[:, :, 0] - tilt
             slope = hazard(bound)
             bend = slope * (slope + bound)

@@ -107,15 +107,21 @@ def diagnose(judged, of_answer, split, burn_in, rejected_share, method):
 
 # Batches of draws that an automatic burn-in may discard, and the one that is kept.
 _TRIES = 4
-# Multiplications in whose time a coordinate passes a wall, and coordinates that passing one costs
-# beside those that there are.
+# Multiplications in whose time a coordinate passes a wall.
 _WALL = 30.0
-_OVERHEAD = 200.0
+# Walls of a trajectory that are worth their time, and as many an answer: agreeing answers meet
+# about half an answer.
+_FEW_WALLS, _WALLS_PER_ANSWER = 200, 4
 
 
 def wall_work(n_answers: int) -> float:
     """Return the multiplications that one wall of a trajectory of exact HMC costs."""
-    return _WALL * (n_answers + _OVERHEAD)
+    return _WALL * n_answers
+
+
+def bearable_walls(n_answers: int) -> int:
+    """Return the walls of a trajectory beyond which another way of drawing is quicker."""
+    return _FEW_WALLS + _WALLS_PER_ANSWER * n_answers
 
 
 class ChainDraws(NamedTuple):
@@ -508,30 +514,19 @@ ADAPTATION = 15
 _THIN = 2
 # Acceptance below which chains do not move.
 _STUCK = 0.1
-_POWER_ITERATIONS = 8
-# In multiplications: a likelihood's log-probability and derivatives at one margin, and what a step
-# of one chain costs beside these and the products of matrices.
+# Multiplications in whose time a likelihood finds log-probability and derivatives at one margin.
 _FACTOR = 700.0
-_STEP = 3e4
-# Walls that are met quickly in any case.
-FEW_WALLS = 200
 
 
 def step_work(rows: Rows) -> float:
     """Return the multiplications of one step of one chain of `MarginChains`, at most."""
     n_margins = float(len(rows.margins.first))
-    return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows) + _STEP
+    return 2.0 * n_margins * min(n_margins, rows.n_items) + _FACTOR * len(rows)
 
 
 def draw_work(problem: Problem, gaussian: Approximation) -> float:
     """Return about the multiplications of one draw of one chain of `MarginChains`."""
     return MarginPosterior(problem, gaussian).first_steps() * step_work(problem.comparisons.rows)
-
-
-def bearable_walls(problem: Problem, gaussian: Approximation) -> int:
-    """Return the walls of a trajectory that cost as much as a draw of `MarginChains`."""
-    walls = draw_work(problem, gaussian) / wall_work(problem.comparisons.n_singles)
-    return max(int(walls), FEW_WALLS)
 
 
 def expected_walls(problem: Problem, gaussian: Approximation) -> float | None:
@@ -618,11 +613,7 @@ class MarginPosterior:
         zero = np.zeros(len(problem.counts))
         curvature = problem.likelihood.log_prob(zero, problem.answers).curvature
         stiff = problem.pool(curvature)
-        x, largest = np.random.default_rng(0).standard_normal(self.dimension), 0.0
-        for _ in range(_POWER_ITERATIONS):
-            x /= max(float(np.linalg.norm(x)), 1e-300)
-            x = self._basis @ (stiff * (x @ self._basis))
-            largest = float(np.linalg.norm(x))
+        largest = np.linalg.norm((self._basis * stiff) @ self._basis.T, 2)
         return int(min(np.ceil(LENGTH * np.sqrt(1.0 + 0.5 * largest)), MOST_STEPS))
 
     def draw_given_noisy(

@@ -49,28 +49,18 @@ from skpref.inference._laplace import starting_sites
 from skpref.inference._natural import MEMORY
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
-# Sites enter the extrapolation as log(precision + `TOLERANCE` × prior precision).
-# That factor of likelihoods that are not log-concave, many of whose precisions are 0, and share of
-# step with these: longer ones go to and fro between answers that are believed and that are not.
-# They are extrapolated from a residual on that is below the last number.
-_WIDE_FLOOR, _CAREFUL, _NEAR_FIXED_POINT = 1.0, 0.5, 0.03
 # A residual this many times the best one so far is a step gone wrong.
 _GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
-# Sweeps from carried sites after which the residual must be below this for more to be made.
-_TRIED, _FAR = 25, 1e-2
+# Means are brought this much nearer than variances before these are found again.
+_APART = 0.1
 # From so many rows on the operations of a factorisation are worth sparing.
 _MANY = 256
-# Means are brought this much nearer than variances before these are found again, by steps that
-# each shorten the way to that.
-_APART, _NEARER = 0.1, 0.7
 _EPS = np.finfo(np.float64).eps
-# Residuals of answers whose moments are found by quadrature count so much less: what points do not
-# know need not agree.
+# Residuals of answers whose moments are found by quadrature count so much less, as their weakest
+# precisions do: what points do not know need not agree.
 _BY_POINTS = 1e-3
-# The same for matrices of precision, whose weakest directions quadrature does not know better.
-_JOINT_FLOOR = 1e-3
 # Share of a noisy margin's variance below which its utilities are as good as one, as those of an
 # item that is there twice: of less than that rounding hides whether sites are settled.
 _ALIKE = 1e-6
@@ -175,8 +165,7 @@ class EP(Engine):
             near_mode = (many or problem.rows.joint) and problem.likelihood.log_concave
             n = len(problem.counts)
             sites = rows.sites(*(starting_sites(problem) if near_mode else np.zeros((2, n))))
-        step = 1.0 if problem.likelihood.log_concave else _CAREFUL
-        path = _SitePath(rows, step * (1.0 - self.damping))
+        path = _SitePath(rows, 1.0 - self.damping)
         best = sweep = _run_sweep(rows, sites)
         mark, converged = (np.inf, 0), False
         for n_iter in range(1, self.max_iter + 1):
@@ -189,10 +178,12 @@ class EP(Engine):
             if best.residual < 0.5 * mark[0]:
                 mark = (best.residual, n_iter)
             converged = best.residual < self.tol
-            if not converged and n_iter - mark[1] >= _PATIENCE:
+            stalled = n_iter - mark[1]
+            if not converged and stalled >= _PATIENCE:
                 converged = best.residual <= min(best.rounding_residual(), WORST)
             # Sites of other hyperparameters or answers may mislead; the caller then starts anew.
-            if converged or (carried and n_iter >= _TRIED and best.residual > _FAR):
+            is_astray = carried and stalled >= 2 * _PATIENCE and best.residual > WORST
+            if converged or is_astray:
                 break
             sweep.solve_repeated_sites()
             if not sweep.residual <= _GROWTH * best.residual:
@@ -653,7 +644,7 @@ class _JointSites(_NoisyBlock):
 
     def __init__(self, problem, number, block, row):
         super().__init__(problem, number, block, row)
-        self.floor = (_JOINT_FLOOR / self.variance)[:, :, None] * np.eye(self.size)
+        self.floor = (_BY_POINTS / self.variance)[:, :, None] * np.eye(self.size)
         self._residual = block.counts * (1.0 if self.size <= 3 else _BY_POINTS)
         self._independent = list(self._independent_inequalities(problem))
 
@@ -848,7 +839,7 @@ class _Sweep:
             shift = rows.pool(rows.sign * site_shift)
             moved = rows.prior.condition_on_shift(sweep.conditioned, sweep.precision, shift)
             moved = _Sweep(rows, sites, moved)
-            if not moved.off_mean < _NEARER * sweep.off_mean:
+            if not moved.off_mean < 0.5 * sweep.off_mean:
                 break
             sweep = moved
         return sweep
@@ -925,13 +916,13 @@ class _SitePath:
         prior = np.maximum(rows.prior.variance[rows.index], 1e-300)
         for each in rows.parts:
             prior[each.place] = each.variance
-        is_concave = rows.problem.likelihood.log_concave
-        self._floor = (TOLERANCE if is_concave else _WIDE_FLOOR) / prior
+        # Sites enter the extrapolation as log(precision + floor). Of likelihoods that are not
+        # log-concave many precisions are 0.
+        self._floor = (TOLERANCE if rows.problem.likelihood.log_concave else 1.0) / prior
         self._lower = [np.tril_indices(each.size, -1) for each in rows.whole]
         self._floors = [each.floor for each in rows.whole]
         self._least = [each.least for each in rows.whole]
         self._step = step
-        self._near = np.inf if is_concave else _NEAR_FIXED_POINT
         self._points: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
         self._moves: deque[NDArray[np.float64]] = deque(maxlen=MEMORY + 1)
 
@@ -942,7 +933,7 @@ class _SitePath:
         self._points.append(point)
         self._moves.append(move)
         target = point + self._step * move
-        if len(self._points) > 1 and sweep.residual < self._near:
+        if len(self._points) > 1:
             points, moves = np.array(self._points), np.array(self._moves)
             d_points, d_moves = np.diff(points, axis=0), np.diff(moves, axis=0)
             # Walker and Ni, "Anderson acceleration for fixed-point iterations", 2011, eq. (1.1)

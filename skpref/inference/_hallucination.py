@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from skpref._utils import check_choice, check_number
 from skpref.data import Comparisons
 from skpref.inference._base import Approximation, Capabilities, Engine, Problem, State
-from skpref.inference._chains import FEW_WALLS, Budget, MarginChains, MarginPosterior, NoisyMargins
+from skpref.inference._chains import (
+    Budget,
+    MarginChains,
+    MarginPosterior,
+    NoisyMargins,
+    bearable_walls,
+)
 from skpref.inference._ep import EP
 from skpref.inference._laplace import Laplace
 from skpref.inference._sampling import (
@@ -23,8 +29,6 @@ from skpref.likelihoods import Likelihood
 from skpref.samplers import hmc
 
 _EVIDENCE = {"ep": EP, "laplace": Laplace}
-# Walls of a trajectory that are worth their time: agreeing answers meet about half an answer.
-_WALLS_PER_ANSWER = 4
 # Answers beyond which a Gaussian is near enough for several draws at once.
 _MOST_ANSWERS = 400
 
@@ -103,7 +107,7 @@ class Hallucination(AnswerEngine):
         margins = NoisyMargins(problem)
         positions = margins.start(gaussian.conditioned.mean, start, 1)
         steps = self.between if has_warm_start(start) else self.burn_in
-        cap = min(self.max_walls, FEW_WALLS + _WALLS_PER_ANSWER * margins.n_answers)
+        cap = min(self.max_walls, bearable_walls(margins.n_answers))
         lower, upper = (None, None) if margins.box is None else margins.box
         covariance = margins.covariance()
         chain = hmc(covariance, positions, steps, rng=rng, max_walls=cap, lower=lower, upper=upper)
@@ -150,7 +154,7 @@ def hallucinations(
     margins = NoisyMargins(problem)
     positions = margins.start(gaussian.conditioned.mean, None, n)
     lower, upper = (None, None) if margins.box is None else margins.box
-    cap, steps = FEW_WALLS + _WALLS_PER_ANSWER * margins.n_answers, Hallucination().burn_in
+    cap, steps = bearable_walls(margins.n_answers), Hallucination().burn_in
     chain = hmc(
         margins.covariance(),
         positions,

@@ -13,13 +13,11 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 from skpref._utils import NEGLIGIBLE, Array, NoCovarianceError
 from skpref.data import Comparisons, Rows
 from skpref.gp import Inducing, MarginMoments, Moments, Pull, Weights, moments
-from skpref.inference._base import Pass, State
+from skpref.inference._base import WORST, Pass, State
 from skpref.likelihoods import Answers, Expected, Likelihood
 
 # The shortest step.
 _LEAST_STEP = 1e-3
-# A residual that may be left where rounding ends the way.
-_ROUGH = 1e-2
 # Differences of steps that are extrapolated over.
 MEMORY = 5
 
@@ -223,7 +221,7 @@ def ascend(
             break
         ahead = path.next_step(weights, evaluation)
         if ahead is None:
-            converged = residual <= max(tol, _ROUGH)
+            converged = residual <= max(tol, WORST)
             break
         weights, evaluation = ahead
     at = evaluation.at
@@ -307,10 +305,6 @@ class AscentPath:
             return None
         low = evaluation.height - 10.0 * NEGLIGIBLE * abs(evaluation.height)
         return next_evaluation if next_evaluation.height >= low else None
-
-
-# A step of log E[λ] at most.
-_FARTHEST = 3.0
 
 
 class Gamma(NamedTuple):
@@ -471,7 +465,7 @@ def _secant_step(previous, now, off):
     if previous is not None:
         slope = (off - previous[1]) / (np.log(now.mean) - previous[0])
         step = -off / slope if slope < 0.0 else off
-    return float(np.clip(step, -_FARTHEST, _FARTHEST))
+    return step
 
 
 def watch_later_passes(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpref._utils import ITERATION_CAP, NEGLIGIBLE, Array
+from skpref._utils import ITERATION_CAP, NEGLIGIBLE, TOLERANCE, Array
 from skpref.inference._base import Approximation, Engine, Problem
 from skpref.inference._ep import EP, SiteRows, SiteUpdate, cavity_moments, site_update
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood
@@ -12,9 +12,8 @@ from skpref.likelihoods import INEQUALITY, Answers, Likelihood
 # Sweeps in which all other sites follow. Of small problems with none .05 of the answers were off by
 # .03 to .15 nats.
 _SWEEPS = 3
-# The change of a site that ends the iterations to the sites of given moments, and the least share
-# of a precision that is left.
-_CLOSE, _LEAST_SHARE = 1e-6, 1e-3
+# The least share of a precision that is left.
+_LEAST_SHARE = 1e-3
 
 
 class MatchingSites(NamedTuple):
@@ -77,7 +76,7 @@ def matching_sites(
             marginals, (tau, nu), likelihood, answers, power, rest, least_share=_LEAST_SHARE
         )
         change = np.abs(update.site_precision - tau) * variance
-        if np.max(change, initial=0.0) < _CLOSE:
+        if np.max(change, initial=0.0) < TOLERANCE:
             break
         tau = tau + step * (update.site_precision - tau)
         nu = nu + step * (update.site_shift - nu)

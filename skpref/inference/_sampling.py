@@ -20,7 +20,6 @@ from skpref.inference._base import (
 )
 from skpref.inference._chains import (
     ADAPTATION,
-    FEW_WALLS,
     AnswerChains,
     Budget,
     ChainDraws,
@@ -220,7 +219,7 @@ class SampledEngine(AnswerEngine):
         chains, per_chain = self._chain_shape
         automatic = isinstance(self.burn_in, str)
         burn_in = self._first_burn_in[has_warm_start(start)] if automatic else int(self.burn_in)
-        burn_in_engine = self._burn_in_engine(problem, gaussian)
+        burn_in_engine = self._burn_in_engine(problem)
         sampler = self._sampler(noisy.covariance(), *(noisy.box or (None, None)))
         state = noisy.start(gaussian.conditioned.mean, start, chains)
 
@@ -307,7 +306,7 @@ class SampledEngine(AnswerEngine):
         """Return whether trajectories with walls take more work than `MarginChains`; False here."""
         return False
 
-    def _burn_in_engine(self, problem, gaussian):
+    def _burn_in_engine(self, problem):
         """Return the engine for burn-in; if another rejects much, `_draw_by_fallback` draws."""
         return self
 
@@ -386,9 +385,7 @@ def check_draw_arguments(
 
 # Multiplications in whose time a sweep of Gibbs passes an entry of its matrix.
 _SWEEP = 3.0
-# Such sweeps that a trajectory may cost: draws of choices and rankings that are as independent.
-_SWEEPS_A_DRAW = 1000.0
-# Of these sweeps those between draws, where they take the place of trajectories.
+# Sweeps between draws of choices and rankings, where they take the place of trajectories.
 _THIN = 50
 
 
@@ -496,17 +493,13 @@ class HMC(SampledEngine):
         """Return the number of walls at which a trajectory is rejected."""
         return most_walls(n_answers) if self.max_walls is None else self.max_walls
 
-    def _burn_in_engine(self, problem, gaussian):
+    def _burn_in_engine(self, problem):
         """Return the engine whose burn-in tells whether walls cost more than another way of
         drawing."""
-        n_answers, rows = problem.comparisons.n_singles, problem.rows
-        if self.method != "auto" or not rows.basis.all():
+        if self.method != "auto" or not problem.rows.basis.all():
             return self
-        if rows.joint:
-            worth = _SWEEPS_A_DRAW * _SWEEP * float(n_answers) ** 2
-            walls = max(int(worth / wall_work(n_answers)), FEW_WALLS)
-        else:
-            walls = bearable_walls(problem, gaussian)
+        n_answers = problem.comparisons.n_singles
+        walls = bearable_walls(n_answers)
         enough = walls >= self._wall_cap(n_answers)
         return self if enough else clone(self).set_params(max_walls=walls)
 
@@ -542,12 +535,12 @@ class HMC(SampledEngine):
 
     def _walls_cost_more(self, problem, gaussian):
         """Return whether trajectories with walls take more work than `MarginChains`."""
-        walls = None if self.method != "auto" else expected_walls(problem, gaussian)
+        by_default = self.method == "auto" and self.max_walls is None
+        walls = expected_walls(problem, gaussian) if by_default else None
         if walls is None:
             return False
         n_answers = problem.comparisons.n_singles
         once = float(n_answers) ** 3 / self._draws_held()  # a factor of the covariance
-        walls = min(walls, float(self._wall_cap(n_answers)))
         by_walls = once + float(n_answers) ** 2 + walls * wall_work(n_answers)
         return draw_work(problem, gaussian) < by_walls
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
-from skpref._utils import check_choice, check_number
+from skpref._utils import NEGLIGIBLE, check_choice, check_number
 from skpref.data import Comparisons, take_rows_with_items
 from skpref.gp import Inducing, InducingPoints, Pull, Sites, Weights, moments
 from skpref.inference._base import (
@@ -333,12 +333,8 @@ def bound_at(
 _A_ROW, _A_SQUARE = 200.0, 60.0
 # Answers that a run on many begins with, before it sees all.
 _BEGIN = 10_000
-# Passes at the least that see all answers, after those in batches.
-_CLOSING = 2
 # Looseness of a run within the search for hyperparameters, and under points that are moved.
 _SEARCH_TOL = 3e-3
-# Of the shape and the rate of a prior: beyond, its density overflows.
-_LARGEST = 1e12
 
 
 class SVI(Engine):
@@ -561,7 +557,7 @@ class SVI(Engine):
         stochastic_result, n_passes, watch = None, self.max_iter, problem.watch
         if isinstance(answers, InBatches):
             options = self.forgetting_rate, self.delay + n_seen // answers.size
-            schedule = Schedule(*options, self.max_iter - _CLOSING)
+            schedule = Schedule(*options, self.max_iter - 1)
             stochastic_result = ascend_stochastically(
                 problem, answers, weights, schedule, prior, scale
             )
@@ -698,5 +694,5 @@ def _check_scale_prior(prior):
             f"scale_prior must be None or (shape, rate) of a gamma distribution, got {prior!r}."
         )
     for name, value in zip(("shape", "rate"), prior, strict=True):
-        limits = {"low": 0.0, "high": _LARGEST, "open_low": True}
+        limits = {"low": 0.0, "high": 1.0 / NEGLIGIBLE, "open_low": True}
         check_number(f"{name} of scale_prior", value, **limits)

@@ -7,15 +7,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from skpref._utils import TOLERANCE, Array, adaptive_panels, row_blocks
+from skpref._utils import (
+    PANEL_NODES,
+    PANEL_WEIGHTS,
+    TOLERANCE,
+    Array,
+    adaptive_panels,
+    row_blocks,
+)
 
 # Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule has an error of
 # 1e-9 for the probit; beyond, its bend is integrated on panels of its own.
 _NARROW = 1.0
 _FEW, _MANY = (np.polynomial.hermite_e.hermegauss(n) for n in (20, 32))
-_LEGENDRE = np.polynomial.legendre.leggauss(24)
-# log Φ(u) is nothing above, and a standard normal beyond ±_TAIL deviations.
-SURE, _TAIL = 6.5, 8.5
+# log Φ(u) is nothing above, and a standard normal beyond ± so many deviations.
+SURE = 8.5
 
 
 class Expected(NamedTuple):
@@ -107,7 +113,7 @@ def _integrate(terms, log_prob, mean, variance, bends, n_terms):
             at = every[bent]
             edges = (bends[at] - mean[at, None]) / deviation[at, None]
             ends = ((0, 0), (1, 1))
-            x, w = _gauss_legendre_panels(np.pad(edges, ends, constant_values=(-_TAIL, _TAIL)))
+            x, w = _gauss_legendre_panels(np.pad(edges, ends, constant_values=(-SURE, SURE)))
             points.append((x.ravel(), np.repeat(at, x.shape[1]), w.ravel()))
         elif bent.any():
             points.append(
@@ -139,7 +145,7 @@ def _adaptive_points(slope, every):
         slopes = slope(x.ravel(), np.repeat(every[at], x.shape[1])).reshape(x.shape)
         return np.sqrt(1.0 + slopes**2) * np.exp(-0.5 * x**2)
 
-    edges = np.tile([-_TAIL, 0.0, _TAIL], (len(every), 1))
+    edges = np.tile([-SURE, 0.0, SURE], (len(every), 1))
     x, at, weight = adaptive_panels(height, edges, TOLERANCE)
     weight /= np.sqrt(2.0 * np.pi * (1.0 + slope(x, every[at]) ** 2))
     return x, every[at], weight
@@ -159,13 +165,13 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
     nodes, weights = _FEW
     for part in (narrow, ~narrow):
         every = np.flatnonzero(part)
-        for block in row_blocks(len(every), 2 * len(_LEGENDRE[0])):
+        for block in row_blocks(len(every), 2 * len(PANEL_NODES)):
             rows = every[block]
             m, s = mean[rows], deviation[rows]
             if part is narrow:
                 x, w = nodes, weights / weights.sum()
             else:  # up to u = 0, and from there to where log Φ(u) is nothing
-                ends = np.stack([np.full_like(m, -_TAIL), -m / s, (SURE - m) / s], axis=1)
+                ends = np.stack([np.full_like(m, -SURE), -m / s, (SURE - m) / s], axis=1)
                 x, w = _gauss_legendre_panels(ends)
             u = m[:, None] + s[:, None] * x
             with np.errstate(over="ignore"):
@@ -173,8 +179,8 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
             ratio = np.sqrt(2.0 / np.pi) / tail
             if with_value:
                 # log Φ(u) to an absolute error of rounding; where it is none, erfcx is infinite
-                value = np.log(0.5 * np.where(u < _TAIL, tail, 2.0)) - 0.5 * u**2
-                values[0, rows] = _weighted_sums(np.where(u < _TAIL, value, 0.0), w)
+                value = np.log(0.5 * np.where(u < SURE, tail, 2.0)) - 0.5 * u**2
+                values[0, rows] = _weighted_sums(np.where(u < SURE, value, 0.0), w)
             values[1, rows] = _weighted_sums(ratio, w)
             values[2, rows] = _weighted_sums(ratio, w * x)
     value, by_mean, along = values
@@ -186,11 +192,10 @@ def _gauss_legendre_panels(edges):
 
     Each point is in deviations too.
     """
-    nodes, weights = _LEGENDRE
-    edges = np.clip(edges, -_TAIL, _TAIL)
+    edges = np.clip(edges, -SURE, SURE)
     half, centre = 0.5 * np.diff(edges), 0.5 * (edges[:, 1:] + edges[:, :-1])
-    x = (centre[:, :, None] + half[:, :, None] * nodes).reshape(len(edges), -1)
-    w = (half[:, :, None] * weights).reshape(len(edges), -1)
+    x = (centre[:, :, None] + half[:, :, None] * PANEL_NODES).reshape(len(edges), -1)
+    w = (half[:, :, None] * PANEL_WEIGHTS).reshape(len(edges), -1)
     return x, w * np.exp(-0.5 * x**2) / np.sqrt(2.0 * np.pi)
 
 

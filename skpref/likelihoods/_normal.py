@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from skpref._utils import row_blocks
+from skpref._utils import PANEL_NODES, PANEL_WEIGHTS, row_blocks
 
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 # Below this u + φ/Φ would cancel; at this depth the continued fraction is exact to rounding.
@@ -54,11 +54,9 @@ def mills(u: np.ndarray) -> Mills:
     return Mills(ratio, curvature, residual_variance, third, value)
 
 
-# Below this, 2 w c + 1.3 w², the mass beyond the slab is more than a tenth of that above its lower
+# Below this, 2 w c + w², the mass beyond the slab is more than a tenth of that above its lower
 # end, so that digits would be lost to cancellation; above it, the nodes of the quadrature are few.
-_NARROW, _ROUND = np.log(10.0), 1.3
-# Of the upper half; weights sum to 1.
-_NODES, _WEIGHTS = (half[6:, None] for half in np.polynomial.legendre.leggauss(12))
+_NARROW = np.log(10.0)
 
 
 class Slab(NamedTuple):
@@ -89,11 +87,11 @@ def slab(centre: NDArray[np.float64], width: NDArray[np.float64]) -> Slab:
     """
     c, side = np.abs(centre), np.sign(centre)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        narrow = width * (2.0 * c + _ROUND * width) < _NARROW
+        narrow = width * (2.0 * c + width) < _NARROW
         values = Slab(*np.empty((len(Slab._fields), *c.shape)))
         for is_some, of in ((narrow, _slab_by_quadrature), (~narrow, _slab_by_tails)):
             rows = np.flatnonzero(is_some)
-            for block in row_blocks(len(rows), 2 * len(_NODES)):
+            for block in row_blocks(len(rows), len(PANEL_NODES)):
                 some = rows[block]
                 for whole, part in zip(values, of(c[some], width[some]), strict=True):
                     whole[some] = part
@@ -139,13 +137,16 @@ def _slab_by_tails(c, w):
 
 def _slab_by_quadrature(c, w):
     """Return `Slab` by Gauss–Legendre quadrature of φ(c) exp(c t − t²/2) over −w < t < w."""
-    weight = _WEIGHTS * np.exp(-0.5 * (_NODES * w) ** 2)
-    more = np.expm1(_NODES * (c * w))
+    # Of the upper half; weights sum to 1.
+    upper = PANEL_NODES > 0.0
+    nodes, weights = PANEL_NODES[upper, None], PANEL_WEIGHTS[upper, None]
+    weight = weights * np.exp(-0.5 * (nodes * w) ** 2)
+    more = np.expm1(nodes * (c * w))
     down = 1.0 / (1.0 + more)
     # Twice cosh and sinh of c t: both to full relative precision, at c of 0 too.
     even, odd = weight * (1.0 + more + down), weight * (more + more * down)
-    mass, second = even.sum(axis=0), (_NODES**2).T[0] @ even
-    first, third = _NODES.T[0] @ odd, (_NODES**3).T[0] @ odd
+    mass, second = even.sum(axis=0), (nodes**2).T[0] @ even
+    first, third = nodes.T[0] @ odd, (nodes**3).T[0] @ odd
     # Moments of t, in units of w
     centre, second, third = first / mass, second / mass, third / mass
     residual_variance = w * w * (second - centre * centre)

@@ -64,8 +64,7 @@ def rankings(n, noise_variance, k=4, tied=False):
 def test_where_walls_are_too_many_choices_and_rankings_are_drawn_by_sweeps(monkeypatch):
     problem = answers_problem(9, ["best of 4", "worst of 3"], 0.1, 4)
     truth = answers_truth(problem, log_2_points=13)
-    monkeypatch.setattr(_skew, "_SWEEPS_A_DRAW", 0.0)
-    monkeypatch.setattr(_skew, "FEW_WALLS", 0)
+    monkeypatch.setattr(_skew, "bearable_walls", lambda n_answers: 0)
     monkeypatch.setattr(_skew, "_THIN", 5)
     seen = []
     monkeypatch.setattr(_skew, "gibbs", lambda *a, **b: seen.append(1) or gibbs(*a, **b))
