@@ -113,7 +113,7 @@ KINDS = (flip, flip_many, cut, swap_pages, double_page, rows)
 def contents(made):
     """All that a run holds, its memory included."""
     state = made._session.last_state
-    memories = [state.recalled.memory, state.base.memory]
+    memories = [state.recalled, state.base]
     arrays = [
         np.concatenate([part.ravel() for part in (m.theta, m.margins, *m.sites.values())]).tobytes()
         for m in memories

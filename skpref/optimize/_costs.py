@@ -17,9 +17,9 @@ from skpref.optimize._maximiser import EFFORT
 from skpref.optimize._strategies import (
     AskContext,
     Strategy,
-    climb_duels,
+    best_duel,
     draw_duel_candidates,
-    may_be_asked,
+    sort_by_mean,
 )
 
 # How the gain of a duel is found: both of its items are chosen by the knowledge gradient, under
@@ -80,18 +80,12 @@ def best_duel_by_cost(context: AskContext, made: Array, costs: Mapping[int, floa
     candidates = draw_duel_candidates(context, posterior, made)
     gradient = KnowledgeGradient(posterior, candidates)
     is_new, order = are_new_rows(candidates.rows, made), candidates.most_often_best()
-    best_ratio, best_duel = -np.inf, None
+    best_ratio, best = -np.inf, None
     for n_new, cost in costs.items():
         first = order[is_new[order] == (n_new == 2)][: EFFORT.n_starts]
         second = np.flatnonzero(is_new == (n_new > 0))
         moving = n_new == 2, n_new > 0
-        points, values = climb_duels(gradient, candidates, context.space, first, second, moving)
-        for point, value in zip(points, values, strict=True):
-            if value / cost <= best_ratio:
-                break
-            if may_be_asked(point[:2], context.allowed):
-                best_ratio, best_duel = value / cost, point[:2]
-                break
-    if best_duel is None:
-        return None
-    return best_duel[np.argsort(-posterior.mean(best_duel), kind="stable")]
+        duel, value = best_duel(gradient, candidates, context, first, second, moving)
+        if duel is not None and value / cost > best_ratio:
+            best_ratio, best = value / cost, duel
+    return sort_by_mean(posterior, best)

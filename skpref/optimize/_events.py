@@ -15,7 +15,7 @@ import numpy as np
 
 from skpref.optimize._limits import FixedParameter
 from skpref.optimize._model import Memory, Models
-from skpref.optimize._state import GridForm, Items, KnownMemory, RunState, User, ValueRecord
+from skpref.optimize._state import GridForm, Items, RunState, User, ValueRecord
 
 
 class Event(NamedTuple):
@@ -36,7 +36,7 @@ class Event(NamedTuple):
     digest : bytes
         Checksum of all of these.
     arrays : bytes or None
-        Where solver and sampler were, if that is kept.
+        Where solver and sampler were; of questions alone.
     """
 
     seq: int
@@ -188,11 +188,9 @@ def apply_event(state: RunState, event: Event, space: Any) -> RunState:
 
 
 def apply_events(state: RunState, events: Iterable[Event], space: Any) -> RunState:
-    """Return the state after several events; ValueError if a memory is missing."""
+    """Return the state after several events."""
     for event in events:
         state = apply_event(state, event, space)
-    for number, each in state.memories_by_event().items():
-        _require(not each.missing, f"the memory of event {number} is missing")
     return state
 
 
@@ -240,16 +238,13 @@ def _apply_ask(state, event, values):
 
 
 def _read_memory(values, event):
-    """Return the memory that an event left, with its arrays if the journal still has them."""
+    """Return the memory that an event left, with its arrays."""
     memory = Memory(np.array(values["theta"]), values["fitted_at"])
     if values["arrays"] is None:
-        return KnownMemory(memory)
-    if event.arrays is None:
-        return KnownMemory(memory, event.seq, missing=True)
-    _require(
-        digest_bytes(event.arrays).hex() == values["arrays"], "its arrays are not those written"
-    )
-    return KnownMemory(_add_arrays(memory, event.arrays), event.seq)
+        return memory
+    written = digest_bytes(event.arrays or b"").hex()
+    _require(written == values["arrays"], "its arrays are not those written")
+    return _add_arrays(memory, event.arrays)
 
 
 def _add_arrays(memory, content):

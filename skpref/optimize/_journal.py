@@ -15,7 +15,7 @@ import sqlite3
 import stat
 import time
 from ast import literal_eval
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ _TROUBLE = {
     sqlite3.SQLITE_PERM: _RIGHTS,
 }
 # Application and version, by which SQLite's header tells the file from others.
-_FORMAT = 0x736B7072, 5
+_FORMAT = 0x736B7072, 6
 _SCHEMA = {
     "events": (  # SQLite keeps the largest number that was given by AUTOINCREMENT
         "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, "
@@ -63,11 +63,10 @@ class ReplacedJournalError(RuntimeError):
 
 
 class Transaction(NamedTuple):
-    """What a transaction writes: an event or none, all leases, and which memories it deletes."""
+    """What a transaction writes: an event or none, and all leases."""
 
     event: Event | None
     leases: dict[int, Lease]
-    forgotten: Iterable[int]
 
 
 class NoJournal:
@@ -243,9 +242,6 @@ class Journal:
             wish = decide(*self._read_newer(connection, seq, digest))
             if wish is None:
                 return
-            connection.executemany(
-                "UPDATE events SET arrays = NULL WHERE seq = ?", [(k,) for k in wish.forgotten]
-            )
             if wish.event is not None:
                 _insert_event(connection, wish.event)
             rows = [(number, *lease) for number, lease in wish.leases.items()]

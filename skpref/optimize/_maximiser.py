@@ -1,10 +1,10 @@
-"""The one maximiser of acquisitions: candidate rows, the best few of them, a climb from each.
+"""The one maximiser of acquisitions: candidates, the best few of them, a climb from each.
 
 A point is what is chosen at once: k rows of the unit cube, shape (k, n_columns). An acquisition of
 one further item has k = 1; one that looks ahead has the duel and what is recommended after it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -94,6 +94,9 @@ class PointSurface(Protocol):
         """Return the acquisition at one point (k, d), and its gradient (k, d)."""
 
 
+Rule = Callable[[Array], NDArray[np.bool_]]
+
+
 class NaNEverywhereError(ValueError):
     """A surface is NaN wherever it was looked at."""
 
@@ -150,13 +153,9 @@ def reflect_into_cube(rows: Array) -> Array:
 
 
 def maximise(
-    surface: RowSurface,
-    space: Any,
-    seeds: Array,
-    rng: np.random.Generator,
-    *rules: Callable[[Array], NDArray[np.bool_]],
+    surface: RowSurface, space: Any, seeds: Array, rng: np.random.Generator, *rules: Rule
 ) -> tuple[Array | None, float]:
-    """Return the row where an acquisition is largest, and its value.
+    """Return the row where an acquisition is largest, and its value, see `maximise_points`.
 
     Parameters
     ----------
@@ -166,59 +165,58 @@ def maximise(
         Rows to begin with, beside those spread over the space.
     rng : numpy.random.Generator
     *rules : callables
-        ``rule(rows)`` → booleans (n,). The row is the best one that the first rule allows; if it
-        allows none of those valued, the second rule counts, and so on. Without rules: the best.
-
-    Returns
-    -------
-    row : ndarray of shape (n_columns,) or None
-        None if no rule allows any of the rows.
-    value : float
+        ``rule(rows)`` → booleans (n,).
 
     Raises
     ------
     NaNEverywhereError
         If the acquisition is NaN at all rows.
     """
-    rows = candidate_rows(space, seeds, rng)
-    values = surface.value(rows)
+    points = candidate_rows(space, seeds, rng)[:, None]
+    values = surface.value(points[:, 0])
     if np.isnan(values).all():
-        raise NaNEverywhereError(f"it is NaN at all of {len(rows)} items")
+        raise NaNEverywhereError(f"it is NaN at all of {len(points)} items")
     values = np.where(np.isfinite(values), values, -np.inf)
-    points, values = climb_best(_SingleRow(surface), space, rows[:, None], values)
-    if not rules:
-        return points[0, 0], float(values[0])
-    for rule in rules:
-        for block in np.array_split(np.arange(len(points)), max(1, len(points) // 32)):
-            allowed = rule(points[block, 0])
-            if allowed.any():
-                best = block[np.argmax(allowed)]
-                return points[best, 0], float(values[best])
-    return None, -np.inf
+    allowed = [lambda points, rule=rule: rule(points[:, 0]) for rule in rules]
+    point, value = maximise_points(_SingleRow(surface), space, points, values, allowed)
+    return None if point is None else point[0], value
 
 
-def climb_best(
+def maximise_points(
     surface: PointSurface,
     space: Any,
     points: Array,
     values: Array,
-    moving: NDArray[np.bool_] | None = None,
-) -> tuple[Array, Array]:
-    """Return points and their values, best first, with the ends of climbs from the best added.
+    rules: Sequence[Rule] = (),
+    moving: Sequence[bool] = (),
+) -> tuple[Array | None, float]:
+    """Return the point where an acquisition is largest, and its value.
 
     Parameters
     ----------
     surface : PointSurface
     space : Space
-        Points of a pool are sorted alone.
+        Outside of a pool the best points are climbed from.
     points : ndarray of shape (n, k, n_columns)
     values : ndarray of shape (n,)
         The acquisition there; not NaN.
-    moving : ndarray of bool of shape (k,), default=None
-        Which rows of a point a climb may move. None: all.
+    rules : sequence of callables
+        ``rule(points)`` → booleans (n,). The point is the best one that the first rule allows; if
+        it allows none of those valued, the second rule counts, and so on. Without rules: the best.
+    moving : sequence of bool
+        Which of the first rows of a point a climb may move; all others may be moved.
+
+    Returns
+    -------
+    point : ndarray of shape (k, n_columns) or None
+        None if no rule allows any of the points.
+    value : float
     """
+    if not len(points):
+        return None, -np.inf
     if space.pool is None:
-        moves = np.ones(points.shape[1], dtype=bool) if moving is None else moving
+        moves = np.ones(points.shape[1], dtype=bool)
+        moves[: len(moving)] = moving
         starts = choose_separated(points, values)
         ends = [_climb(surface, space, points[k], values[k], moves) for k in starts]
         point, value = max(ends, key=lambda end: end[1])
@@ -226,7 +224,13 @@ def climb_best(
         points = np.concatenate([np.array([point for point, _ in ends]), points])
         values = np.concatenate([[value for _, value in ends], values])
     order = np.argsort(-values, kind="stable")
-    return points[order], values[order]
+    for rule in rules or [lambda points: np.ones(len(points), dtype=bool)]:
+        for block in np.array_split(order, max(1, len(order) // 32)):
+            allowed = rule(points[block])
+            if allowed.any():
+                best = block[np.argmax(allowed)]
+                return points[best], float(values[best])
+    return None, -np.inf
 
 
 def choose_separated(points: Array, values: Array) -> NDArray[np.intp]:

@@ -28,7 +28,7 @@ from skpref.optimize._limits import hold_parameters
 from skpref.optimize._maximiser import EFFORT, candidate_rows, maximise
 from skpref.optimize._model import Memory
 from skpref.optimize._segments import propose_grid, random_grid
-from skpref.optimize._state import Items, KnownMemory, Layout, RunState, make_exclusion_rule
+from skpref.optimize._state import Items, Layout, RunState, make_exclusion_rule
 from skpref.optimize._strategies import (
     AskContext,
     acquisition_surface,
@@ -65,7 +65,7 @@ class Questions:
         self._initial = initial
         self._near = _NEAR * np.sqrt(space.n_columns)
         # told, base, fit, memory: the last fit, as one value
-        self._last: tuple[tuple, KnownMemory, Fitted, Memory] | None = None
+        self._last: tuple[tuple, Memory, Fitted, Memory] | None = None
         # a fit, and how far its hyperparameters are spread
         self._spread: tuple[Fitted, NDArray[np.float64]] | None = None
         # the parameters that questions hold, and the copy that last held some
@@ -96,7 +96,7 @@ class Questions:
         last = self._last
         data = state.answers, state.values
         if last is None or last[0] != data or last[1] is not state.base:
-            models, memory, answers = self._configuration.models, state.base.memory, state.answers
+            models, memory, answers = self._configuration.models, state.base, state.answers
             every = self._configuration.refit_every or 1 + int(_GROWTH * len(answers))
             due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
                 answers, memory.fitted_at
@@ -225,8 +225,8 @@ class Questions:
             )
         with blas_threads(state.max_rows):  # entered once for the fit and all the questions
             if n and self._is_design_answered(state):
-                memory = replace(self.fit(state)[1], margins=state.recalled.memory.margins)
-                state = replace(state, recalled=KnownMemory(memory))
+                memory = replace(self.fit(state)[1], margins=state.recalled.margins)
+                state = replace(state, recalled=memory)
             *others, last = self._layouts_by_preference(state, layouts)
             for layout in others:
                 try:
@@ -309,19 +309,15 @@ class Questions:
         elif new_items is not None or (
             self._configuration.cost is not None and not self._open_initial_duels(state)
         ):
-            rows, memory = self._duel_by_gain(state, allowed, rng, new_items, designed)
+            rows, recalled = self._duel_by_gain(state, allowed, rng, new_items, designed)
             items, indices = self._register_rows(state.items, rows, allowed, rng)
-            if memory is not recalled.memory:
-                recalled = KnownMemory(memory)
         elif designed or (not beside and self._open_initial_duels(state)):
             items, indices = self._design_question(state, allowed, size, rng, beside)
         else:
             rows = state.items.rows[list(beside)] if beside else None
-            question_rows, memory = self._propose_rows(state, allowed, rng, size, rows)
+            question_rows, recalled = self._propose_rows(state, allowed, rng, size, rows)
             question_rows = self._fall_back_to_random(question_rows, state, size, rng, rows)
             items, indices = self._register_rows(state.items, question_rows, allowed, rng, rows)
-            if memory is not recalled.memory:
-                recalled = KnownMemory(memory)
         return replace(state, items=items).with_questions(
             [indices], recalled, form=form, fixed=self._fixed, new_items=new_items
         )
@@ -334,7 +330,7 @@ class Questions:
         """
         made = self._made_rows(state)
         costs = self._costs_by_new_items(new_items, len(made))
-        duel, memory = None, state.recalled.memory
+        duel, memory = None, state.recalled
         if designed and costs:
             duel = self._designed_duel(made, 1 if 1 in costs else max(costs), allowed, rng)
         elif costs:
@@ -402,8 +398,7 @@ class Questions:
             )
             context, memory = self._make_ask_context(strategy, state, allowed, rng)
             rows = propose_grid(strategy, context, form, free)
-            if memory() is not recalled.memory:
-                recalled = KnownMemory(memory())
+            recalled = memory()
         if rows is None:  # through any item; of those skipped all but the last are free again
             last = replace(state, skipped=state.skipped[-1:])
             rows = random_grid(self._space, None, form, rng, lambda rows: free(rows, last, 0.0))
@@ -430,7 +425,7 @@ class Questions:
 
     def _make_ask_context(self, strategy, state, allowed, rng, size=2, first_rows=None):
         """Return the context of a strategy, and a function that returns the memory after it."""
-        memory, fit = state.recalled.memory, self.fit(state)[0]
+        memory, fit = state.recalled, self.fit(state)[0]
         hallucinating = self._configuration.hallucinating and strategy.inference != "ep"
         best = fit
 

@@ -34,7 +34,7 @@ from skpref.optimize._model import Memory
 from skpref.optimize._questions import Questions
 from skpref.optimize._segments import locate_position
 from skpref.optimize._spaces import load_sobol_tables
-from skpref.optimize._state import GridForm, Items, KnownMemory, Layout, RunState, User, ValueRecord
+from skpref.optimize._state import GridForm, Items, Layout, RunState, User, ValueRecord
 
 
 def make_lease_claim(judge: str | None, lease_minutes: float) -> Lease:
@@ -102,7 +102,7 @@ class Session:
         none, initial = Items.empty(space.n_columns), []
         for duel in initial_duels:
             initial.append(self._register_duel(none, duel)[0].values)
-        memory = KnownMemory(Memory(configuration.models.theta))
+        memory = Memory(configuration.models.theta)
         self._state = RunState(none, memory, memory)
         self._journal: Journal | NoJournal = NoJournal()
         if journal is None:
@@ -255,7 +255,7 @@ class Session:
             items, more["beside"] = self._register_distinct(state.items, beside)
             extended = replace(state, items=items)
         after = self._questions.with_questions(extended, n, layouts, **more)
-        memory = None if after.recalled is state.recalled else after.recalled.memory
+        memory = None if after.recalled is state.recalled else after.recalled
         return draft_ask_event(state, after, memory, self.space, self.configuration.models)
 
     def record_answer(
@@ -391,11 +391,7 @@ class Session:
                 leases_kept = {q.number: wish[q.number] for q in after.pending if q.number in wish}
                 if event is None and leases_kept == leases:
                     return None
-                return Transaction(
-                    event,
-                    leases_kept,
-                    current.memories_by_event().keys() - after.memories_by_event().keys(),
-                )
+                return Transaction(event, leases_kept)
 
             self._journal.write_decision(last_state.seq, last_state.digest, decide)
             self._state = after

@@ -13,9 +13,6 @@ from skpref.optimize._model import Memory
 
 # Id of the user asked; None without several users.
 User = str | int | None
-# How many answers and refusals can be taken back to the very last bit. From before that the
-# hyperparameters are kept, and not where solver and sampler were: all of it would grow as n².
-EXACT_UNDOS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,30 +67,6 @@ class Items:
         """Return these items with that of a row added, and its index."""
         index = self._at.get(row.tobytes())
         return (self, index) if index is not None else self.with_item(space.to_item(row), space)
-
-
-@dataclass(frozen=True, eq=False)
-class KnownMemory:
-    """A memory, and the event that left its arrays.
-
-    Attributes
-    ----------
-    memory : Memory
-    event : int
-        0: its arrays are empty.
-    missing : bool
-        Its arrays are kept no more.
-    """
-
-    memory: Memory
-    event: int = 0
-    missing: bool = False
-
-    def without_arrays(self) -> Self:
-        """Return the memory without its arrays."""
-        if not self.event:
-            return self
-        return type(self)(replace(self.memory, sites={}, margins=np.zeros(0)))
 
 
 class GridForm(NamedTuple):
@@ -181,8 +154,8 @@ class UndoPoint(NamedTuple):
     pending: tuple[Pending, ...]
     counter: int
     shown: int
-    recalled: KnownMemory
-    base: KnownMemory
+    recalled: Memory
+    base: Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +165,9 @@ class RunState:
     Attributes
     ----------
     items : Items
-    recalled : KnownMemory
+    recalled : Memory
         What the last question left to the next.
-    base : KnownMemory
+    base : Memory
         What was recalled when something was last told: where the fit of what is told starts, so
         that it is a function of the events, whoever computes it, and when.
     answers : tuple of AnswerRecord
@@ -213,8 +186,8 @@ class RunState:
     """
 
     items: Items
-    recalled: KnownMemory
-    base: KnownMemory
+    recalled: Memory
+    base: Memory
     answers: tuple[AnswerRecord, ...] = ()
     pending: tuple[Pending, ...] = ()
     skipped: tuple[Skipped, ...] = ()
@@ -228,7 +201,7 @@ class RunState:
     def with_questions(
         self,
         questions: list[tuple[int, ...]],
-        recalled: KnownMemory,
+        recalled: Memory,
         users: list[User] | None = None,
         form: GridForm | None = None,
         fixed: tuple = (),
@@ -293,7 +266,7 @@ class RunState:
         )
 
     def _with_undo_point(self):
-        """Return the undo points with this moment added; an old one loses its arrays."""
+        """Return the undo points with this moment added."""
         moment = UndoPoint(
             len(self.answers),
             len(self.skipped),
@@ -304,23 +277,13 @@ class RunState:
             self.recalled,
             self.base,
         )
-        if len(self.past) < EXACT_UNDOS:
-            return (*self.past, moment)
-        old = self.past[-EXACT_UNDOS]
-        old = old._replace(recalled=old.recalled.without_arrays(), base=old.base.without_arrays())
-        return (*self.past[:-EXACT_UNDOS], old, *self.past[1 - EXACT_UNDOS :], moment)
+        return (*self.past, moment)
 
     @property
     def max_rows(self) -> int:
         """Return the largest number of rows that the answers have in the model."""
         sizes = [len(each.items) + names_outside_option(each.outcome) for each in self.answers]
         return sum(1 if size == 2 else 2 * size - 2 for size in sizes)
-
-    def memories_by_event(self) -> dict[int, KnownMemory]:
-        """Return the memories whose arrays may be needed, by the event that left them."""
-        recent = self.past[-EXACT_UNDOS:]
-        every = [self.recalled, self.base, *(part for each in recent for part in each[-2:])]
-        return {each.event: each for each in every if each.event}
 
     def pending_of(self, items: tuple[int, ...], user: User = None) -> Pending | None:
         """Return the oldest pending question of some items, in whatever order."""

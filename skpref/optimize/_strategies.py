@@ -1,6 +1,6 @@
 """How the next question is chosen: (engine, incumbent rule, acquisition) as data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -23,9 +23,10 @@ from skpref.optimize._maximiser import (
     EFFORT,
     NaNEverywhereError,
     RowSurface,
+    Rule,
     candidate_rows,
-    climb_best,
     maximise,
+    maximise_points,
 )
 
 
@@ -412,6 +413,11 @@ def _maximise_by_turns(acquisition, context):
         if second is None or not reached > value + 1e-6 * (1.0 + abs(reached)):
             break
         question, value, first = np.array([first, second]), reached, second
+    return sort_by_mean(posterior, question)
+
+
+def sort_by_mean(posterior: Any, question: Array | None) -> Array | None:
+    """Return the rows of a question, that of the largest posterior mean first; None if None."""
     if question is None:
         return None
     return question[np.argsort(-posterior.mean(question), kind="stable")]
@@ -425,19 +431,12 @@ def _lookahead_duel(acquisition, context, posterior, incumbent=None, rules=()):
     """
     candidates = draw_duel_candidates(context, posterior, context.answered_rows, incumbent)
     surface = LOOKAHEADS[acquisition](posterior, candidates)
-    is_joint = incumbent is None
-    first = candidates.most_often_best()[: EFFORT.n_starts] if is_joint else [0]
     every = np.arange(len(candidates.rows))
-    points, _ = climb_duels(surface, candidates, context.space, first, every, (is_joint, True))
-    if is_joint:
-        duels = (duel for duel in points[:, :2] if may_be_asked(duel, context.allowed))
-        duel = next(duels, None)
-        return duel if duel is None else duel[np.argsort(-posterior.mean(duel), kind="stable")]
-    for rule in rules:
-        for duel in points[:, :2]:
-            if rule(duel[1:])[0]:
-                return duel
-    return None
+    if incumbent is None:
+        first = candidates.most_often_best()[: EFFORT.n_starts]
+        return sort_by_mean(posterior, best_duel(surface, candidates, context, first, every)[0])
+    allowed = [lambda points, rule=rule: rule(points[:, 1]) for rule in rules]
+    return best_duel(surface, candidates, context, [0], every, (False, True), allowed)[0]
 
 
 def draw_duel_candidates(
@@ -461,32 +460,38 @@ def draw_duel_candidates(
     return DuelCandidates.draw(posterior, rows, n_first, context.rng)
 
 
-def climb_duels(
+def best_duel(
     surface: DuelSurface,
     candidates: DuelCandidates,
-    space: Any,
+    context: AskContext,
     first: ArrayLike,
     second: ArrayLike,
-    moving: tuple[bool, bool],
-) -> tuple[Array, Array]:
-    """Return points of duels and their values, best first, with the ends of climbs added.
+    moving: tuple[bool, bool] = (True, True),
+    rules: Sequence[Rule] = (),
+) -> tuple[Array | None, float]:
+    """Return the two rows of the best duel, and its value; None if none may be asked.
 
     Parameters
     ----------
     surface : DuelSurface
     candidates : DuelCandidates
-    space : Space
+    context : AskContext
     first, second : array-like of int
         Candidates that may be the first and the second item: all their pairs are valued.
     moving : tuple of two bool
         Which of the two items a climb may move.
+    rules : sequence of callables
+        As in `maximise_points`. Without them any duel that may be asked will do.
     """
     pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     values, indices = surface.value_pairs(candidates, *pairs.T)
     points = candidates.rows[indices]
-    if not len(points):
-        return points, values
-    moves = np.ones(points.shape[1], dtype=bool)
-    moves[:2] = moving
-    return climb_best(surface, space, points, values, moves)
+
+    def may_be_duel(points):
+        return np.array([may_be_asked(point[:2], context.allowed) for point in points])
+
+    point, value = maximise_points(
+        surface, context.space, points, values, rules or [may_be_duel], moving
+    )
+    return None if point is None else point[:2], value

@@ -28,7 +28,7 @@ def whole(tmp_path_factory):
 def held(made):
     """All that a run knows, solver and sampler included."""
     state = made._session.last_state
-    memories = [state.recalled.memory, state.base.memory]
+    memories = [state.recalled, state.base]
     arrays = [
         np.concatenate([part.ravel() for part in (m.theta, m.margins, *m.sites.values())]).tobytes()
         for m in memories
@@ -81,7 +81,7 @@ SQL = {  # statements, and what is named
     "UPDATE leases SET since = since + 60": "the lease of question",
     "UPDATE leases SET seconds = x'ff'": "the lease of question",
     "UPDATE leases SET question = 3 + question": "the lease of question",
-    "UPDATE events SET arrays = NULL": "the memory of event",
+    "UPDATE events SET arrays = NULL": "arrays are not those",
     "UPDATE events SET arrays = x'00' WHERE arrays NOT NULL": "arrays are not those",
     "CREATE TABLE more (x)": "its tables",
     "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END": "its tables",

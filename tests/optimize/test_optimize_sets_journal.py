@@ -142,7 +142,7 @@ def test_solver_and_sampler_are_kept_row_by_row(tmp_path):
     made = tell_sets(optimizer(tmp_path / "run.db"), 4, 4, "ranking")
     tell_sets(tell_sets(made, 3, 4, "both"), 2, 2, "tie").ask()
     again = optimizer(copied(tmp_path / "run.db", tmp_path))
-    one, two = (each._session.last_state.recalled.memory for each in (made, again))
+    one, two = (each._session.last_state.recalled for each in (made, again))
     assert one.margins.shape == (4 * 3 + 3 * 4 + 2,)  # inequalities of the answers
     np.testing.assert_array_equal(one.margins, two.margins)
     assert one.sites.keys() == two.sites.keys() != set()

@@ -238,7 +238,7 @@ def test_runs_with_an_order_effect_are_resumed_to_the_last_bit(tmp_path):
         items = made.ask(size=2 + (k % 4 == 3))
         made.tell(items, **said(items, "tie" if len(items) == 2 else "chosen"))
     again = journalled(tmp_path / "run.db", **options)
-    assert again._session._state.recalled.memory.margins.size  # the sampler goes on too
+    assert again._session._state.recalled.margins.size  # the sampler goes on too
     for size in (2, 3):
         np.testing.assert_array_equal(again.ask(size=size), made.ask(size=size))
 
@@ -249,7 +249,7 @@ def test_margins_below_zero_are_kept_where_the_order_explains_them(tmp_path):
         made.tell(made.ask(), 1)
     question = made.ask()
     again = journalled(tmp_path / "run.db", order_effect=1.0)
-    margins = again._session._state.recalled.memory.margins
+    margins = again._session._state.recalled.margins
     assert margins.shape == (8,)
     assert margins.min() < 0.0
     np.testing.assert_array_equal(again.ask(), question)

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from skpref.optimize import PreferenceOptimizer, read_journal, when
 from skpref.optimize._model import Memory
-from skpref.optimize._state import AnswerRecord, Items, KnownMemory, RunState, Skipped
+from skpref.optimize._state import AnswerRecord, Items, RunState, Skipped
 from skpref.optimize._usability import Usability
 
 SQUARE = [[0.0, 1.0]] * 2
@@ -48,7 +48,7 @@ def answered(optimizer, n, tells=True):
 
 def state_of(rows, usable):
     """Return a state in which items of some rows were told usable or not, in pairs."""
-    memory = KnownMemory(Memory(np.zeros(0)))
+    memory = Memory(np.zeros(0))
     items = Items(tuple(rows), rows)
     pairs = [(k, k + 1) for k in range(0, len(rows), 2)]
     skipped = [
