@@ -4,7 +4,6 @@ Names come from strangers. Each format has one function through which all texts 
 for a terminal, `csv_cell`, `markdown_text` and `html_text`.
 """
 
-import csv
 import io
 import json
 import math
@@ -23,7 +22,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._command._report import BoardReport, ReportTable, list_own_effects
-from skpref._utils import csv_cell, html_text, printable_text, probability_text, whole_percent
+from skpref._utils import csv_text, html_text, printable_text, probability_text, whole_percent
 from skpref.plotting import LeaderboardDisplay, LeaderboardsDisplay, board_svg
 
 # Heads of columns on paper; files have the names themselves.
@@ -151,13 +150,8 @@ def _groups_table(report: BoardReport) -> ReportTable:
 
 
 def _write_csv(table: ReportTable, raw: bool) -> str:
-    """Return a table as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    rows = _replace_nan(table.rows())
-    writer.writerows(row if raw else map(csv_cell, row) for row in rows)
-    return text.getvalue()
+    """Return a table as CSV, without NaN and infinity."""
+    return csv_text(table.columns, _replace_nan(table.rows()), raw)
 
 
 def _cell_formats(report: BoardReport, table: ReportTable) -> dict[str, Callable[[Any], str]]:

@@ -143,8 +143,10 @@ def make_access(desk: Any, names: list[str], host: str | None, hosts: list[str])
     """Return who may use the pages; links are kept, so that they hold after a restart."""
     token = ""
     if host is not None or names:
-        token = desk.keep_setting("token", secrets.token_urlsafe(16))
-    judges = {desk.keep_setting(f"judge {name}", secrets.token_urlsafe(16)): name for name in names}
+        token = desk.store.keep_setting("token", secrets.token_urlsafe(16))
+    judges = {
+        desk.store.keep_setting(f"judge {name}", secrets.token_urlsafe(16)): name for name in names
+    }
     return Access(token, judges, [*_LOCAL, *hosts])
 
 
