@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -126,7 +127,7 @@ def _mirrored(x, y):
 
 # Name: formula, bounds, maximisers. Those that have no closed form were polished in 40 digits
 # from the published ones.
-_TABLE = {
+_TABLE: dict[str, tuple[Callable, Any, Any]] = {
     "branin": (
         _branin,
         [[-5, 10], [0, 15]],
