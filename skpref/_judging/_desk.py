@@ -92,15 +92,13 @@ class VoteDesk:
         """Return the open questions of a judge, after new ones were opened up to their number."""
         with self.store.transaction():
             self.store.add_judge(judge)
-            questions = self.store.open_questions(judge)
-            for question in questions:
+            for question in self.store.open_questions(judge):
                 if not all(number in self._items for number in question.items):
                     self.store.withdraw_question(question.number)  # a file is gone
-            for _ in range(_OPEN):
-                questions = self.store.open_questions(judge)
-                if len(questions) >= _OPEN or not self._open_question(judge):
+            while len(questions := self.store.open_questions(judge)) < _OPEN:
+                if not self._open_question(judge):
                     break
-            return self.store.open_questions(judge)[:_OPEN]
+            return questions[:_OPEN]
 
     def _open_question(self, judge: str) -> bool:
         """Open the next question for a judge, and return whether there was one left."""

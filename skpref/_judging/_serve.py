@@ -2,10 +2,8 @@
 
 import csv
 import errno
-import os
 import secrets
 import socket
-import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -192,5 +190,4 @@ def _print_addresses(desk: Any, access: Access, hosts: list[str], port: int) -> 
 
 def _write_line(line: str) -> None:
     """Write one line to the terminal, control characters escaped."""
-    sys.stdout.write(printable_text(line) + os.linesep)
-    sys.stdout.flush()
+    print(printable_text(line), flush=True)

@@ -217,10 +217,8 @@ class _Pages:
                 raise HTTPException(413, "The message is too large.")
         try:
             message = json.loads(content)
-        except ValueError as error:  # bytes that are no text, too
-            raise HTTPException(400, "A message is of JSON.") from error
-        except RecursionError as error:
-            raise HTTPException(400, "The message is nested too deeply.") from error
+        except (ValueError, RecursionError) as error:  # bytes that are no text, too
+            raise HTTPException(400, "A message is of JSON, nested little.") from error
         if not isinstance(message, dict):
             raise HTTPException(400, "A message is an object of JSON.")
         judge = judge or self._read_judge_name(message.get("judge"))
