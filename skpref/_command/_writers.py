@@ -4,7 +4,6 @@ Names come from strangers. Each format has one function through which all texts 
 for a terminal, `csv_cell`, `markdown_text` and `html_text`.
 """
 
-import csv
 import io
 import json
 import math
@@ -23,7 +22,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._command._report import BoardReport, ReportTable, list_own_effects
-from skpref._utils import csv_cell, html_text, printable_text, probability_text, whole_percent
+from skpref._utils import csv_text, html_text, printable_text, probability_text, whole_percent
 from skpref.plotting import LeaderboardDisplay, LeaderboardsDisplay, board_svg
 
 # Heads of columns on paper; files have the names themselves.
@@ -39,6 +38,8 @@ _HEADS = {
     "effect_of_spread": "effect",
     "spread": "std. dev.",
 }
+# Columns of texts.
+_TEXTS = ("name", "first", "second", "control", "judge")
 # A cell without a number.
 _NONE = "–"
 # Rows of a page's tables of judges and of undecided pairs, and of its picture.
@@ -151,13 +152,8 @@ def _groups_table(report: BoardReport) -> ReportTable:
 
 
 def _write_csv(table: ReportTable, raw: bool) -> str:
-    """Return a table as CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    rows = _replace_nan(table.rows())
-    writer.writerows(row if raw else map(csv_cell, row) for row in rows)
-    return text.getvalue()
+    """Return a table as CSV, without NaN and infinity."""
+    return csv_text(table.columns, _replace_nan(table.rows()), raw)
 
 
 def _cell_formats(report: BoardReport, table: ReportTable) -> dict[str, Callable[[Any], str]]:
@@ -187,8 +183,8 @@ def _cell_formats(report: BoardReport, table: ReportTable) -> dict[str, Callable
 
 def _formatted_columns(
     report: BoardReport, table: ReportTable, top: int | None = None
-) -> tuple[list[str], list[list]]:
-    """Return heads and cells as texts; the two ends of an interval are one column."""
+) -> tuple[list[str], list[list], list[bool]]:
+    """Return heads and cells as texts, ends of intervals as one column; which columns are texts."""
     formats, rows = _cell_formats(report, table), table.rows(top)
     cells = {
         name: [formats.get(name, printable_text)(row[j]) for row in rows]
@@ -197,7 +193,8 @@ def _formatted_columns(
     _format_effects_with_intervals(cells, list_own_effects(table))
     made = _join_intervals(cells, f"{report.percent} interval")
     heads = [_HEADS.get(name) or printable_text(name) for name in made]
-    return heads, [list(row) for row in zip(*made.values(), strict=True)]
+    are_text = [name in _TEXTS for name in made]
+    return heads, [list(row) for row in zip(*made.values(), strict=True)], are_text
 
 
 def _format_effects_with_intervals(cells: dict[str, list], effects: Iterable[str]) -> None:
@@ -227,11 +224,6 @@ def _join_intervals(cells: dict[str, list], head: str) -> dict[str, list]:
     return made
 
 
-def _text_columns(table: ReportTable) -> list[bool]:
-    """Return a mask of the columns of texts, which are the first ones."""
-    return [name in ("name", "first", "second", "control", "judge") for name in table.columns]
-
-
 def as_text(report: BoardReport, top: int) -> list[str]:
     """Return the lines of a report for a terminal."""
     lines = [*_wrap(report.summary + ".", *report.about_components()), ""]
@@ -256,21 +248,15 @@ def _wrap(*sentences: str) -> list[str]:
 
 def _table_lines(report: BoardReport, table: ReportTable, top: int | None = None) -> list[str]:
     """Return a table as lines of aligned columns."""
-    heads, rows = _formatted_columns(report, table, top)
-    is_text = _text_columns(table)
+    heads, rows, are_text = _formatted_columns(report, table, top)
     widths = [max(map(_terminal_width, column)) for column in zip(heads, *rows, strict=True)]
     return [
         "  ".join(
             _pad_cell(cell, width, text)
-            for cell, width, text in zip(row, widths, _pad_flags(is_text, len(heads)), strict=True)
+            for cell, width, text in zip(row, widths, are_text, strict=True)
         ).rstrip()
         for row in (heads, *rows)
     ]
-
-
-def _pad_flags(flags: list[bool], n: int) -> list[bool]:
-    """Return flags with False for the columns at the end."""
-    return (flags + [False] * n)[:n]
 
 
 def _pad_cell(cell: str, width: int, is_text: bool) -> str:
@@ -342,14 +328,13 @@ def markdown_text(text: Any) -> str:
 
 def _markdown_table(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
     """Return a table in Markdown."""
-    heads, rows = _formatted_columns(report, table, top)
-    is_text = _pad_flags(_text_columns(table), len(heads))
+    heads, rows, are_text = _formatted_columns(report, table, top)
     lines = [
         [markdown_text(head) for head in heads],
-        ["---" if text else "---:" for text in is_text],
+        ["---" if text else "---:" for text in are_text],
     ]
     lines += [
-        [markdown_text(cell) if text else cell for cell, text in zip(row, is_text, strict=True)]
+        [markdown_text(cell) if text else cell for cell, text in zip(row, are_text, strict=True)]
         for row in rows
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -384,8 +369,7 @@ def as_html(report: BoardReport, picture: str) -> str:
 
 def _html_table(report: BoardReport, table: ReportTable, top: int | None = None) -> str:
     """Return the first rows of a table in HTML."""
-    heads, rows = _formatted_columns(report, table, top)
-    return _html_cells(heads, rows, _pad_flags(_text_columns(table), len(heads)))
+    return _html_cells(*_formatted_columns(report, table, top))
 
 
 def _html_rates(rates: Bunch) -> str:

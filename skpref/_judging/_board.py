@@ -43,46 +43,40 @@ def voting_progress_html(desk: Any) -> str:
     n_votes = desk.store.count_votes()
     planner = desk.planner
     view = None if planner is None else planner.board
-    parts = [_paragraph_html(f"Votes: {n_votes}. Judges: {len(desk.store.judge_names())}.")]
+    texts = [f"Votes: {n_votes}. Judges: {len(desk.store.judge_names())}."]
     if planner is not None and planner.trouble:
-        parts.append(_paragraph_html(f"The board could not be made: {planner.trouble}"))
+        texts.append(f"The board could not be made: {planner.trouble}")
     if view is None:
-        parts.append(
-            _paragraph_html("The board comes with the first votes; it takes some seconds.")
-        )
-        return "".join(parts) + _judges_html(desk, None)
+        texts.append("The board comes with the first votes; it takes some seconds.")
+        return _paragraphs_html(texts) + _judges_html(desk, None)
     board = view.board
     if view.n_votes < n_votes:
-        parts.append(_paragraph_html(f"The board is of the first {view.n_votes} votes as yet."))
+        texts.append(f"The board is of the first {view.n_votes} votes as yet.")
     if board.n_components > 1:
         how = (
             "there is a board for each prompt"
             if desk.source.boards == "prompt"
             else "no votes join these yet, so that nothing is decided between them"
         )
-        parts.append(_paragraph_html(f"There are {board.n_components} groups of items: {how}."))
+        texts.append(f"There are {board.n_components} groups of items: {how}.")
     elif board.lead is not None:
         first, second = board.lead.names
         chance = probability_text(board.lead.probability)
-        parts.append(
-            _paragraph_html(f"{first} is better than {second} with a probability of {chance}.")
-        )
+        texts.append(f"{first} is better than {second} with a probability of {chance}.")
     if view.votes_needed is not None and view.votes_needed[1]:
         fewest, most = map(_round_to_two_digits, view.votes_needed)
-        parts.append(
-            _paragraph_html(
-                f"It takes some {fewest} to {most} more votes until the first place is settled; "
-                "one time in four it takes more."
-            )
+        texts.append(
+            f"It takes some {fewest} to {most} more votes until the first place is settled; one "
+            "time in four it takes more."
         )
     places = _table_html(f"Utilities in units of {board.unit}; 0 is their mean", *board.cells())
-    parts += [board_svg(board), places, _undecided_html(view.undecided)]
+    parts = [_paragraphs_html(texts), board_svg(board), places, _undecided_html(view.undecided)]
     return "".join(parts) + _judges_html(desk, view.judges)
 
 
-def _paragraph_html(text: str) -> str:
-    """Return a text as a paragraph of HTML, escaped."""
-    return f"<p>{html_text(text)}</p>"
+def _paragraphs_html(texts: list[str]) -> str:
+    """Return texts as paragraphs of HTML, escaped."""
+    return "".join(f"<p>{html_text(text)}</p>" for text in texts)
 
 
 def _round_to_two_digits(n: int) -> int:

@@ -1,12 +1,10 @@
 """Votes on items: which question a judge gets, what the page shows, what is told of an answer."""
 
 import contextlib
-import csv
-import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
@@ -19,7 +17,7 @@ from skpref._judging._board import voting_progress_html
 from skpref._judging._items import ItemSource, JudgedItem, is_inside
 from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, duels_of
 from skpref._judging._store import Vote, VoteQuestion, VoteStore, item_key
-from skpref._utils import csv_cell, printable_text
+from skpref._utils import csv_text, printable_text
 from skpref.data import DuelScale
 from skpref.widgets import LAST_ANSWERS, WAYS, duel_choices, question_prompt
 
@@ -63,6 +61,8 @@ class VoteDesk:
                 f"{held}, and one file holds one form. Go on with that, or give another --file."
             )
         self.store, self.source, self.form = store, source, form
+        self.path, self.title = store.path, source.folder.name
+        self.exports = {"votes.csv": self.export_csv, "votes.json": self.export_json}
         self._goals, self._features, self._prompt = goals, features, prompt
         numbers = store.item_numbers([item.name for item in source.items])
         self._items = {numbers[item.name]: item for item in source.items}
@@ -76,31 +76,9 @@ class VoteDesk:
         self._choices = duel_choices(scale)
         self.planner = Planner(self.make_task) if plans else None
 
-    @property
-    def title(self) -> str:
-        """Name of what is judged."""
-        return self.source.name
-
-    @property
-    def path(self) -> Path:
-        """File of the votes."""
-        return self.store.path
-
-    @property
-    def exports(self) -> dict[str, Callable[[], str]]:
-        """Functions that return the files that can be had, by name."""
-        return {"votes.csv": self.export_csv, "votes.json": self.export_json}
-
-    def keep_setting(self, name: str, value: str) -> str:
-        """Return the setting that the store has under a name; this value if it had none."""
-        return self.store.keep_setting(name, value)
-
     def board_html(self) -> str:
         """Return how the votes stand, as a part of a page."""
         return voting_progress_html(self)
-
-    def blob_content(self, digest: str) -> None:
-        """Return None, as no picture is made here: items are files."""
 
     def close(self) -> None:
         """End the process that plans, and close the store."""
@@ -114,15 +92,13 @@ class VoteDesk:
         """Return the open questions of a judge, after new ones were opened up to their number."""
         with self.store.transaction():
             self.store.add_judge(judge)
-            questions = self.store.open_questions(judge)
-            for question in questions:
+            for question in self.store.open_questions(judge):
                 if not all(number in self._items for number in question.items):
                     self.store.withdraw_question(question.number)  # a file is gone
-            for _ in range(_OPEN):
-                questions = self.store.open_questions(judge)
-                if len(questions) >= _OPEN or not self._open_question(judge):
+            while len(questions := self.store.open_questions(judge)) < _OPEN:
+                if not self._open_question(judge):
                     break
-            return self.store.open_questions(judge)[:_OPEN]
+            return questions[:_OPEN]
 
     def _open_question(self, judge: str) -> bool:
         """Open the next question for a judge, and return whether there was one left."""
@@ -414,9 +390,9 @@ class VoteDesk:
 
     # -- files and exports -----------------------------------------------------------------
 
-    def item_file(self, number: int) -> tuple[str, Any] | None:
+    def item_content(self, number: str) -> tuple[str, Path] | None:
         """Return the type and the path of the file of an item; None if there is none now."""
-        item = self._items.get(number)
+        item = self._items.get(int(number)) if number.isdecimal() else None
         if item is None or item.path is None or item.mime.startswith("text/"):
             return None
         with contextlib.suppress(OSError):
@@ -455,11 +431,8 @@ class VoteDesk:
         An answer to a set has a row for each of its duels, under one number of the question. A text
         that a spreadsheet would run begins with an apostrophe.
         """
-        text = io.StringIO()
-        prompts = len(self._of_prompt) > 1
+        prompts, rows = len(self._of_prompt) > 1, []
         heads = ["a", "b", "winner", "judge", *["prompt"] * prompts, "question", "grade"]
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*heads, "seconds", "time", "comment"])
         for vote in self.store.votes():
             if not self._is_counted(vote):
                 continue
@@ -468,8 +441,8 @@ class VoteDesk:
                 winner = "tie" if not label else "a" if label > 0 else "b"
                 row = [a.competitor, b.competitor, winner, vote.question.judge]
                 row += [a.prompt] * prompts + [vote.question.number, abs(label), vote.seconds]
-                writer.writerow(map(csv_cell, [*row, _iso_time(vote.time), vote.comment]))
-        return text.getvalue()
+                rows.append([*row, _iso_time(vote.time), vote.comment])
+        return csv_text([*heads, "seconds", "time", "comment"], rows)
 
     def export_json(self) -> str:
         """Return all answers as JSON, repetitions too: a list of records."""

@@ -77,11 +77,6 @@ class ItemSource(NamedTuple):
         """Names of the competitors, in the order of their items."""
         return list(dict.fromkeys(item.competitor for item in self.items))
 
-    @property
-    def name(self) -> str:
-        """Name of the folder or table."""
-        return self.folder.name
-
 
 def read_items(path: Path, text: str | None, competitor: str | None, prompt: str | None) -> Any:
     """Return the items of a folder, or those of a table by the names of its columns.

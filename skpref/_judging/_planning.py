@@ -218,29 +218,26 @@ def duels_of(shown: Sequence[Any], outcome: Any) -> list[tuple[Any, Any, int]]:
 
 def make_plan(task: PlanTask, model: Any) -> VotePlan:
     """Return the plan of a task: the votes to hand out next, and the best if it is settled."""
+    return VotePlan(_plan_pairs(task, model), _find_settled_best(task))
+
+
+def _plan_pairs(task, model):
+    """Return the pairs to vote on next, each as often as votes on it are planned."""
     n = len(task.competitors)
-    allowed = None
-    if task.excluded:
-        mask = np.triu(np.ones((n, n), dtype=bool), 1)
-        for a, b in task.excluded:
-            mask[min(a, b), max(a, b)] = False
-        allowed = np.argwhere(mask)
-        if not len(allowed):
-            return VotePlan([], _find_settled_best(task))
+    mask = np.triu(np.ones((n, n), dtype=bool), 1)
+    for a, b in task.excluded:
+        mask[min(a, b), max(a, b)] = False
+    if not mask.any():
+        return []
     # Where a best is named, the first place is what ends it.
     top = 1 if task.top is None and task.level is not None else task.top
     goal = {"goal": "ranks"} if top is None else {"goal": "members", "k": top}
-    pending = task.pending or None
+    allowed, pending = np.argwhere(mask) if task.excluded else None, task.pending or None
     try:
         plan = next_pairs(model, _PLANNED, **goal, allowed=allowed, pending=pending)
     except ValueError:  # nothing is left to learn: any pair will do
-        return VotePlan([], _find_settled_best(task))
-    pairs = [
-        (int(a), int(b))
-        for (a, b), votes in zip(plan.position, plan.votes, strict=True)
-        for _ in range(votes)
-    ]
-    return VotePlan(pairs, _find_settled_best(task))
+        return []
+    return [(a, b) for a, b in np.repeat(plan.position, plan.votes, axis=0).tolist()]
 
 
 def _find_settled_best(task):

@@ -2,10 +2,8 @@
 
 import csv
 import errno
-import os
 import secrets
 import socket
-import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -143,8 +141,10 @@ def make_access(desk: Any, names: list[str], host: str | None, hosts: list[str])
     """Return who may use the pages; links are kept, so that they hold after a restart."""
     token = ""
     if host is not None or names:
-        token = desk.keep_setting("token", secrets.token_urlsafe(16))
-    judges = {desk.keep_setting(f"judge {name}", secrets.token_urlsafe(16)): name for name in names}
+        token = desk.store.keep_setting("token", secrets.token_urlsafe(16))
+    judges = {
+        desk.store.keep_setting(f"judge {name}", secrets.token_urlsafe(16)): name for name in names
+    }
     return Access(token, judges, [*_LOCAL, *hosts])
 
 
@@ -190,5 +190,4 @@ def _print_addresses(desk: Any, access: Access, hosts: list[str], port: int) -> 
 
 def _write_line(line: str) -> None:
     """Write one line to the terminal, control characters escaped."""
-    sys.stdout.write(printable_text(line) + os.linesep)
-    sys.stdout.flush()
+    print(printable_text(line), flush=True)

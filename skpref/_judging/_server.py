@@ -12,11 +12,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from skpref._judging._board import board_page
 
@@ -69,7 +70,7 @@ class Access(NamedTuple):
     hosts: Sequence[str]
 
 
-class _Gate:
+class _Gate(BaseHTTPMiddleware):
     """Middleware that refuses floods, other sites' messages and large ones, before any work.
 
     Parameters
@@ -80,18 +81,16 @@ class _Gate:
     """
 
     def __init__(self, app: ASGIApp, links: Collection[str]) -> None:
-        self._app, self._links = app, links
+        super().__init__(app)
+        self._links = links
         self._levels: OrderedDict[tuple, tuple[float, float]] = OrderedDict()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        refusal = self._refuse(Request(scope))
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        await self._app(scope, receive, _add_headers(send))
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
+        """Return the answer to a request, or what refuses it, with the headers of all answers."""
+        response = self._refuse(request) or await call_next(request)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
 
     def _refuse(self, request: Request) -> Response | None:
         """Return the response that refuses a request; None if it is let through."""
@@ -125,25 +124,6 @@ class _Gate:
         return is_over
 
 
-def _add_headers(send: Send) -> Send:
-    """Return a function that sends messages, with the headers of all responses added."""
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message["headers"]}
-            message["headers"] = [
-                *message["headers"],
-                *(
-                    (name.lower().encode(), value.encode())
-                    for name, value in _HEADERS.items()
-                    if name.lower().encode() not in present
-                ),
-            ]
-        await send(message)
-
-    return send_with_headers
-
-
 def make_app(desk: Any, access: Access) -> Starlette:
     """Return the web application of a desk.
 
@@ -157,8 +137,7 @@ def make_app(desk: Any, access: Access) -> Starlette:
     routes = [
         Route("/", pages.judge_page),
         Route("/message", pages.message, methods=["POST"]),
-        Route("/items/{number:int}", pages.item),
-        Route("/blobs/{digest}", pages.blob),
+        Route("/items/{item}", pages.item),
         Route("/board", pages.board),
         Route("/export", pages.export_page),
         Route("/export/{name}", pages.export),
@@ -238,10 +217,8 @@ class _Pages:
                 raise HTTPException(413, "The message is too large.")
         try:
             message = json.loads(content)
-        except ValueError as error:  # bytes that are no text, too
-            raise HTTPException(400, "A message is of JSON.") from error
-        except RecursionError as error:
-            raise HTTPException(400, "The message is nested too deeply.") from error
+        except (ValueError, RecursionError) as error:  # bytes that are no text, too
+            raise HTTPException(400, "A message is of JSON, nested little.") from error
         if not isinstance(message, dict):
             raise HTTPException(400, "A message is an object of JSON.")
         judge = judge or self._read_judge_name(message.get("judge"))
@@ -258,31 +235,20 @@ class _Pages:
         return name.strip() or "judge"
 
     async def item(self, request: Request) -> Response:
-        """Return the file of an item."""
+        """Return the file of an item, or the picture or sound that was made of it."""
         self._read_judge_of_link(request)
-        content = await run_in_threadpool(self._desk.item_file, request.path_params["number"])
+        content = await run_in_threadpool(self._desk.item_content, request.path_params["item"])
         if content is None:
             raise HTTPException(404, "There is no such file.")
-        mime, path = content
+        mime, body = content
         # The viewer of a PDF is the browser's own, and needs to run.
         policy = "frame-ancestors 'self'" if mime == "application/pdf" else _FILE_POLICY
         headers = {
             "Cache-Control": "private, max-age=3600",
             "Content-Security-Policy": policy,
         }
-        return FileResponse(path, media_type=mime, headers=headers)
-
-    async def blob(self, request: Request) -> Response:
-        """Return a picture or sound that was made to be shown."""
-        self._read_judge_of_link(request)
-        content = self._desk.blob_content(request.path_params["digest"])
-        if content is None:
-            raise HTTPException(404, "There is no such picture.")
-        headers = {
-            "Cache-Control": "private, max-age=3600",
-            "Content-Security-Policy": _FILE_POLICY,
-        }
-        return Response(content[1], media_type=content[0], headers=headers)
+        response = Response if isinstance(body, bytes) else FileResponse
+        return response(body, media_type=mime, headers=headers)
 
     async def board(self, request: Request) -> Response:
         """Return the leaderboard as it stands."""

@@ -1,9 +1,6 @@
 """Settings that are tuned: an optimizer with a journal asks, a function of the user's renders."""
 
-import csv
 import hashlib
-import importlib
-import io
 import json
 import secrets
 import sys
@@ -13,12 +10,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from scipy.stats import loguniform
 
 from skpref._judging._store import VoteStore
-from skpref._utils import csv_cell, html_table, probability_text
+from skpref._utils import csv_text, html_table, probability_text
 from skpref.optimize import PreferenceOptimizer, item_title, read_journal
 from skpref.widgets import Judge, describe_item
 
@@ -86,9 +84,10 @@ class SettingsDesk:
         **options: Any,
     ) -> None:
         self.path, self.title = path, title
+        self.exports = {"answers.csv": self.export_csv, "answers.json": self.export_json}
         self._space, self._show, self._goal, self._options = space, show, goal, options
         # Links of judges; its lock keeps a second server out.
-        self._links = VoteStore(path.with_name(f"{path.name}.links.db"))
+        self.store = VoteStore(path.with_name(f"{path.name}.links.db"))
         self._run = secrets.token_hex(4)  # so that a page of before a restart is known as such
         self._lock = threading.Lock()
         self._judges: dict[str, _ServedJudge] = {}
@@ -125,18 +124,9 @@ class SettingsDesk:
             answer=arguments.answer,
         )
 
-    @property
-    def exports(self) -> dict[str, Callable[[], str]]:
-        """Functions that return the files that can be had, by name."""
-        return {"answers.csv": self.export_csv, "answers.json": self.export_json}
-
-    def keep_setting(self, name: str, value: str) -> str:
-        """Return the setting that the store has under a name; this value if it had none."""
-        return self._links.keep_setting(name, value)
-
     def close(self) -> None:
         """Close the file of links; the journal is closed between answers."""
-        self._links.close()
+        self.store.close()
 
     def _get_judge(self, name: str) -> _ServedJudge:
         """Return the judge of this name; a new one continues with the question in the journal."""
@@ -192,7 +182,7 @@ class SettingsDesk:
     def _add_picture(self, entry: dict) -> dict:
         """Return an entry of the strip of answers with the address of its picture, if kept."""
         url = self._pictures.get(entry["text"], "")
-        mime, _ = self._blobs.get(url.removeprefix("blobs/"), ("", b""))
+        mime, _ = self._blobs.get(url.removeprefix("items/"), ("", b""))
         return {**entry, "url": url} if mime.startswith("image/") else entry
 
     def _stimulus(self, stimulus: dict) -> dict:
@@ -205,14 +195,11 @@ class SettingsDesk:
         self._blobs.move_to_end(digest)
         while len(self._blobs) > _MOST_BLOBS:
             self._blobs.popitem(last=False)
-        return {"mime": stimulus["mime"], "url": f"blobs/{digest}"}
+        return {"mime": stimulus["mime"], "url": f"items/{digest}"}
 
-    def blob_content(self, digest: str) -> tuple[str, bytes] | None:
+    def item_content(self, digest: str) -> tuple[str, bytes] | None:
         """Return the type and bytes of a picture or sound; None if it is not kept."""
         return self._blobs.get(digest)
-
-    def item_file(self, number: int) -> None:
-        """Return None: no item is a file."""
 
     def board_html(self) -> str:
         """Return the best settings so far, as a part of a page."""
@@ -235,17 +222,11 @@ class SettingsDesk:
     def export_csv(self) -> str:
         """Return the history of the run as a table, a row an event."""
         history = self._history()
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(history)
-        for row in zip(*history.values(), strict=True):
-            writer.writerow(
-                [
-                    json.dumps(cell) if isinstance(cell, dict | list) else csv_cell(cell)
-                    for cell in row
-                ]
-            )
-        return text.getvalue()
+        rows = (
+            [json.dumps(cell) if isinstance(cell, dict | list) else cell for cell in row]
+            for row in zip(*history.values(), strict=True)
+        )
+        return csv_text(history, rows)
 
     def export_json(self) -> str:
         """Return the history of the run as JSON, a list of records."""
@@ -323,10 +304,9 @@ def load_function(name: str) -> Callable:
     ValueError
         If there is no such function.
     """
-    module, _, function = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        loaded = getattr(importlib.import_module(module), function)
+        loaded = resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
             f"got --show {name}: {error}. Give module:function, such as render:picture of a file "

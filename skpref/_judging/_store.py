@@ -206,16 +206,12 @@ class VoteStore:
 
     def open_questions(self, judge: str) -> list[VoteQuestion]:
         """Return the open questions of a judge, first the one to be shown."""
-        return list(
-            map(
-                _parse_question,
-                self._fetch_rows(
-                    "SELECT number, judge, items, repeats FROM questions "
-                    "WHERE judge = ? AND state = 'open' ORDER BY number",
-                    judge,
-                ),
-            )
-        )
+        return self._fetch_questions("judge = ? AND state = 'open'", judge)
+
+    def _fetch_questions(self, condition: str, *values: Any) -> list[VoteQuestion]:
+        """Return the questions that meet a condition of SQL, oldest first."""
+        query = f"SELECT number, judge, items, repeats FROM questions WHERE {condition}"
+        return list(map(_parse_question, self._fetch_rows(f"{query} ORDER BY number", *values)))
 
     def add_question(self, judge: str, items: list[int], repeats: int | None = None) -> None:
         """Open a question for a judge."""
@@ -256,7 +252,7 @@ class VoteStore:
 
     def pending_items(self) -> list[list[int]]:
         """Return the items of all open questions."""
-        return [json.loads(row[0]) for row in self._fetch_rows(_OPEN_ITEMS)]
+        return [question.items for question in self._fetch_questions("state = 'open'")]
 
     def asked_keys(self, judge: str) -> set[str]:
         """Return the keys of all questions that a judge has or had."""
@@ -274,14 +270,11 @@ class VoteStore:
 
     def repeatable_questions(self, judge: str) -> list[VoteQuestion]:
         """Return questions that a judge answered and that were not repeated, oldest first."""
-        rows = self._fetch_rows(
-            "SELECT number, judge, items, repeats FROM questions WHERE judge = ? "
-            "AND state = 'answered' AND repeats IS NULL AND number NOT IN "
-            "(SELECT repeats FROM questions WHERE judge = ? AND repeats IS NOT NULL) "
-            "ORDER BY number",
+        return self._fetch_questions(
+            "judge = ? AND state = 'answered' AND repeats IS NULL AND number NOT IN "
+            "(SELECT repeats FROM questions WHERE judge = ? AND repeats IS NOT NULL)",
             *(judge, judge),
         )
-        return list(map(_parse_question, rows))
 
     def count_questions(self, judge: str) -> int:
         """Return how many questions a judge has or had."""
@@ -324,13 +317,11 @@ class VoteStore:
 
     def count_votes(self, judge: str | None = None) -> int:
         """Return the number of answers that count, of one judge or of all; no repeats."""
-        query = (
+        return self._fetch_value(
             "SELECT count(*) FROM answers JOIN questions ON question = questions.number "
-            "WHERE undone IS NULL AND repeats IS NULL"
+            "WHERE undone IS NULL AND repeats IS NULL AND judge = coalesce(?, judge)",
+            judge,
         )
-        if judge is None:
-            return self._fetch_value(query)
-        return self._fetch_value(f"{query} AND judge = ?", judge)
 
     def votes(self, judge: str | None = None, last: int = -1) -> list[Vote]:
         """Return answers that count, repeats too, in the order in which they came.
@@ -352,9 +343,6 @@ class VoteStore:
         return [
             Vote(_parse_question(row[:4]), json.loads(row[4]), *row[5:]) for row in reversed(rows)
         ]
-
-
-_OPEN_ITEMS = "SELECT items FROM questions WHERE state = 'open' ORDER BY number"
 
 
 def _parse_question(row: tuple) -> VoteQuestion:

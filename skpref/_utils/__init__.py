@@ -74,6 +74,7 @@ from skpref._utils._summary import (
     PrintableBunch,
     Summarised,
     csv_cell,
+    csv_text,
     html_table,
     html_text,
     printable_text,

@@ -1,5 +1,7 @@
 """Texts of others on a terminal, in HTML and in CSV; summaries of objects for notebooks."""
 
+import csv
+import io
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -86,6 +88,15 @@ def csv_cell(value: Any) -> Any:
     """
     is_formula = isinstance(value, str) and value.startswith(_FORMULA)
     return f"'{value}" if is_formula and not _NEGATIVE.fullmatch(value) else value
+
+
+def csv_text(heads: Iterable[str], rows: Iterable[Iterable[Any]], raw: bool = False) -> str:
+    """Return a table as CSV; the texts of its rows are safe for spreadsheets unless raw."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(row if raw else map(csv_cell, row) for row in rows)
+    return text.getvalue()
 
 
 def html_table(

@@ -6,30 +6,23 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.utils import Bunch
 
+from skpref._utils import check_choice, check_number
 from skpref.datasets._files import bundled_path, read_integers, read_text
 
 
 def _topic_indices(topics, names):
-    """Return the indices of the topics asked for; ValueError for topics that are not there."""
+    """Return the indices of topics; ValueError or TypeError for topics that are not there."""
     if isinstance(topics, (str, bytes)) or np.ndim(topics) != 1 or len(topics) == 0:
         raise ValueError(
             f"topics={topics!r}: give a list of one or more topic names or indices, or None."
         )
     chosen = set()
     for topic in topics:
-        if isinstance(topic, str) and topic in names:
-            chosen.add(names.index(topic))
-        elif (
-            type(topic) is not bool
-            and isinstance(topic, (int, np.integer))
-            and 0 <= topic < len(names)
-        ):
-            chosen.add(int(topic))
+        if isinstance(topic, str):
+            chosen.add(names.index(check_choice("topics", topic, names)))
         else:
-            raise ValueError(
-                f"There is no topic {topic!r}. Give indices from 0 to {len(names) - 1} "
-                f"or names out of {', '.join(names)}."
-            )
+            last = len(names) - 1
+            chosen.add(int(check_number("topics", topic, low=0, high=last, integer=True)))
     return np.array(sorted(chosen))
 
 
@@ -74,6 +67,8 @@ def load_convincing_arguments(*, topics: Sequence[str | int] | None = None) -> B
     ------
     ValueError
         If a topic is unknown.
+    TypeError
+        If a topic is neither a text nor an integer.
 
     References
     ----------

@@ -1,11 +1,11 @@
 """Halloween candy: the small set of the first examples."""
 
 import csv
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from skpref._utils import check_number
 from skpref.data import balance_orientation
 from skpref.datasets._files import bundled_path, read_text
 
@@ -53,7 +53,9 @@ def load_candy(
     Raises
     ------
     ValueError
-        If ``n_duels`` is not a whole number between 1 and 3570.
+        If ``n_duels`` is not between 1 and 3570.
+    TypeError
+        If it is no integer.
 
     References
     ----------
@@ -76,12 +78,7 @@ def load_candy(
 
     pairs = np.column_stack(np.triu_indices(len(items), k=1))
     if n_duels is not None:
-        whole = isinstance(n_duels, Integral) and not isinstance(n_duels, bool)
-        if not whole or not 1 <= n_duels <= len(pairs):
-            raise ValueError(
-                f"n_duels={n_duels!r}: give a whole number from 1 to {len(pairs)}, "
-                "or None for all pairs."
-            )
+        check_number("n_duels", n_duels, low=1, high=len(pairs), integer=True)
         rng = check_random_state(random_state)
         pairs = pairs[rng.choice(len(pairs), int(n_duels), replace=False)]
     lost = winpercent[pairs[:, 0]] < winpercent[pairs[:, 1]]

@@ -1,12 +1,12 @@
 """Choices between cars: few items, many people, features of both."""
 
 import csv
-from numbers import Integral
 from os import PathLike
 
 import numpy as np
 from sklearn.utils import Bunch
 
+from skpref._utils import check_number
 from skpref.data import balance_orientation
 from skpref.datasets._files import data_folder, find_all, read_text, read_verified_file
 
@@ -86,6 +86,8 @@ def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) 
     ------
     ValueError
         If ``experiment`` is neither 1 nor 2.
+    TypeError
+        If it is no integer.
     OSError
         If a file is missing, or has not the checksum of the original; the message says which, and
         where it was looked for.
@@ -102,12 +104,7 @@ def fetch_cars(*, experiment: int = 1, data_home: str | PathLike | None = None) 
     >>> cars.item_table[cars.X].shape  # doctest: +SKIP
     (2675, 2, 5)
     """
-    if (
-        not isinstance(experiment, Integral)
-        or isinstance(experiment, bool)
-        or experiment not in (1, 2)
-    ):
-        raise ValueError(f"experiment={experiment!r}: choose 1 or 2.")
+    check_number("experiment", experiment, low=1, high=2, integer=True)
     names = [f"{kind}{experiment}.csv" for kind in ("items", "prefs", "users")]
     sub = f"exp{experiment}-prefs"
     paths = find_all(data_folder(data_home), ("cars", sub, f"cars/{sub}"), names, _HOW)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,21 +83,11 @@ def _hartmann(X, sharpness, centres):
     return np.exp(-distance) @ _HARTMANN_WEIGHTS
 
 
-def _hartmann_3(X):
-    """Return the Hartmann function at each row of X, signed so that it is to be maximised."""
-    return _hartmann(X, *_HARTMANN_3)
-
-
 def _hartmann_4(X):
     """Return the rescaled Hartmann function of four columns at each row of X."""
     # Hartmann-6 cut to its first four columns, shifted and scaled: Picheny et al. 2013.
     sharpness, centres = _HARTMANN_6
     return (_hartmann(X, sharpness[:, :4], centres[:, :4]) - 1.1) / 0.839
-
-
-def _hartmann_6(X):
-    """Return the Hartmann function at each row of X, signed so that it is to be maximised."""
-    return _hartmann(X, *_HARTMANN_6)
 
 
 def _cross_in_tray(X):
@@ -135,7 +127,7 @@ def _mirrored(x, y):
 
 # Name: formula, bounds, maximisers. Those that have no closed form were polished in 40 digits
 # from the published ones.
-_TABLE = {
+_TABLE: dict[str, tuple[Callable, Any, Any]] = {
     "branin": (
         _branin,
         [[-5, 10], [0, 15]],
@@ -150,7 +142,7 @@ _TABLE = {
     "eggholder": (_eggholder, [[-512, 512]] * 2, [[512, 404.23180511375781]]),
     "ackley-4": (_ackley, [[-32.768, 32.768]] * 4, [[0] * 4]),
     "hartmann-3": (
-        _hartmann_3,
+        partial(_hartmann, sharpness=_HARTMANN_3[0], centres=_HARTMANN_3[1]),
         [[0, 1]] * 3,
         [[0.11458887665506896, 0.55564889461693005, 0.85254698468667744]],
     ),
@@ -160,7 +152,7 @@ _TABLE = {
         [[0.18739527297346669, 0.19415152930244072, 0.55791778006256899, 0.26477962417039715]],
     ),
     "hartmann-6": (
-        _hartmann_6,
+        partial(_hartmann, sharpness=_HARTMANN_6[0], centres=_HARTMANN_6[1]),
         [[0, 1]] * 6,
         [
             [

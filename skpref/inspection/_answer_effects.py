@@ -1,6 +1,5 @@
 """What answers say of ties, grades and who is shown first, beside utilities."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,36 +78,33 @@ def answer_effects(
     subject = Inspected.from_model(model, user)
     over = subject.over_hyperparameters(average)
     likelihood = _reference_likelihood(subject.posterior.likelihood)
-    places = [
-        place for place, name in enumerate(likelihood.free) if likelihood.unit_powers.get(name) == 1
-    ]
-    linear = np.array([likelihood.free[place] in likelihood.linear for place in places], dtype=bool)
-    if len(over.weights) > 1:
-        values_by_draw = np.array(
-            [
-                _values_in_unit(
-                    _reference_likelihood(one.posterior.likelihood),
-                    unit,
-                    one.posterior.effect_variance,
-                )
-                for one in over.subjects
-            ]
-        )
-        values_by_draw = values_by_draw[:, places]
-        value = over.weights @ values_by_draw
-        centre, deviation = _weighted_moments(over.weights, values_by_draw, linear)
+    is_linear = np.array([name in likelihood.linear for name in likelihood.free], dtype=bool)
+
+    def from_scale(scaled: Array) -> Array:
+        return np.where(is_linear, scaled, np.exp(np.where(is_linear, 0.0, scaled)))
+
+    posteriors = [each.posterior for each in over.subjects]
+    scaled = np.array(
+        [
+            _scaled_values(_reference_likelihood(each.likelihood), unit, each.effect_variance)
+            for each in posteriors
+        ]
+    )
+    centre = over.weights @ scaled
+    if len(posteriors) > 1:
+        deviation = np.sqrt(over.weights @ (scaled - centre) ** 2)
     else:
-        value = _values_in_unit(likelihood, unit, subject.posterior.effect_variance)[places]
-        centre = np.where(linear, value, np.log(np.where(linear, 1.0, value)))
-        deviation = _laplace_deviations(subject, likelihood, unit)[places]
+        deviation = _laplace_deviations(subject, likelihood, unit)
     half = ndtri(0.5 + 0.5 * level) * deviation
-    ends = [
-        np.where(linear, end, np.exp(np.where(linear, 0.0, end)))
-        for end in (centre - half, centre + half)
-    ]
-    names = object_array([likelihood.free[place] for place in places])
-    columns = {"names": names, "value": value, "lower": ends[0], "upper": ends[1]}
-    frame = table_frame(columns, range(len(places)))
+    columns = {
+        "names": object_array(likelihood.free),
+        "value": over.weights @ from_scale(scaled),
+        "lower": from_scale(centre - half),
+        "upper": from_scale(centre + half),
+    }
+    is_utility = [likelihood.unit_powers.get(name) == 1 for name in likelihood.free]
+    columns = {name: column[is_utility] for name, column in columns.items()}
+    frame = table_frame(columns, range(sum(is_utility)))
     return PrintableBunch(**columns, frame=frame, unit=unit, level=level)
 
 
@@ -117,38 +113,24 @@ def _reference_likelihood(likelihood: Likelihood) -> Likelihood:
     return likelihood.base if isinstance(likelihood, JudgeReliability) else likelihood
 
 
-def _values_in_unit(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
-    """Return the learned hyperparameters of a likelihood, divided by a unit of utility."""
-    linear = np.array([name in likelihood.linear for name in likelihood.free], dtype=bool)
-    theta = likelihood.theta
-    return np.where(linear, theta, np.exp(np.where(linear, 0.0, theta))) / unit_of_answers(
-        likelihood, unit, effect_variance
-    )
-
-
-def _weighted_moments(weights, values, linear):
-    """Return weighted means and deviations of values, of their logarithms where not linear."""
-    values = np.where(linear, values, np.log(np.where(linear, 1.0, values)))
-    centre = weights @ values
-    return centre, np.sqrt(weights @ (values - centre) ** 2)
+def _scaled_values(likelihood: Likelihood, unit: str, effect_variance: float) -> Array:
+    """Return learned hyperparameters in a unit of utility, in logarithms where not linear."""
+    is_linear = [name in likelihood.linear for name in likelihood.free]
+    length = unit_of_answers(likelihood, unit, effect_variance)
+    return np.where(is_linear, likelihood.theta / length, likelihood.theta - np.log(length))
 
 
 def _laplace_deviations(subject: Inspected, likelihood: Likelihood, unit: str) -> Array:
-    """Return posterior deviations of the values by Laplace; NaN where none were learned."""
+    """Return posterior deviations of scaled values by Laplace; NaN where none were learned."""
     n = len(likelihood.free)
     if subject.learned is None or not n or not subject.has_evidence:
         return np.full(n, np.nan)
     model, readings = subject.learned
     root = hyperparameter_spread(model, readings[0])[-n:]
-    own = root @ root.T
-    theta = likelihood.theta
-    values = partial(_values_in_unit, effect_variance=subject.posterior.effect_variance)
+    theta, variance = likelihood.theta, subject.posterior.effect_variance
     ends = [
-        np.array([values(likelihood.at(theta + by), unit) for by in side * _STEP * np.eye(n)])
-        for side in (1.0, -1.0)
+        np.array([_scaled_values(likelihood.at(theta + by), unit, variance) for by in steps])
+        for steps in (_STEP * np.eye(n), -_STEP * np.eye(n))
     ]
     slopes = (ends[0] - ends[1]).T / (2.0 * _STEP)
-    logarithmic = np.array([name not in likelihood.linear for name in likelihood.free], dtype=bool)
-    value = values(likelihood, unit)
-    slopes[logarithmic] /= value[logarithmic, None]
-    return np.sqrt(np.einsum("ij,jk,ik->i", slopes, own, slopes))
+    return np.linalg.norm(slopes @ root, axis=1)

@@ -654,7 +654,8 @@ def _make_circle_tests(duels, names):
     turn = weights @ duels.residual
 
     def describe(at, value):
-        a, b, c = (names[k] for k in (*_triangle_items(triangles[at], first, second),))
+        over, under, _ = triangles[at]
+        a, b, c = (names[k] for k in (first[over], second[over], second[under]))
         if turn[at] < 0.0:
             a, c = c, a
         return (
@@ -681,11 +682,6 @@ def _find_triangles(first, second, counts, n_items):
         if len(triangles) > SETTINGS.n_triangles:
             break
     return np.array(triangles[: SETTINGS.n_triangles], dtype=np.intp).reshape(-1, 3)
-
-
-def _triangle_items(triangle, first, second):
-    """Return the items a, b and c of the pairs ab, bc and ac."""
-    return first[triangle[0]], second[triangle[0]], second[triangle[1]]
 
 
 def _make_column_tests(model, duels):

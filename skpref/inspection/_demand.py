@@ -444,23 +444,13 @@ def _mean_slopes(
 
 def _ratio_intervals(means: Array, covariances: Array, level: float) -> tuple[Array, Array, Array]:
     """Return minus the ratio of each mean of a row to the last, with its Fieller interval."""
-    value = -means[:, :-1] / means[:, -1:]
-    low, high = np.empty_like(value), np.empty_like(value)
-    for k, c in np.ndindex(value.shape):
-        pair = [c, -1]
-        low[k, c], high[k, c] = _ratio_interval(
-            means[k, pair], covariances[k][np.ix_(pair, pair)], level
-        )
-    return value, low, high
-
-
-def _ratio_interval(mean: Array, covariance: Array, level: float) -> tuple[float, float]:
-    """Return the ends of Fieller's interval of minus the ratio of two Gaussians."""
     z = norm.ppf(0.5 + 0.5 * level)
-    square = mean[1] ** 2 - z**2 * covariance[1, 1]
-    if square <= 0.0:
-        return -np.inf, np.inf
-    linear = mean[0] * mean[1] - z**2 * covariance[0, 1]
-    constant = mean[0] ** 2 - z**2 * covariance[0, 0]
-    reach = np.sqrt(max(linear**2 - square * constant, 0.0))
-    return (-linear - reach) / square, (-linear + reach) / square
+    top, bottom = means[:, :-1], means[:, -1:]
+    square = bottom**2 - z**2 * covariances[:, -1:, -1]
+    linear = top * bottom - z**2 * covariances[:, :-1, -1]
+    constant = top**2 - z**2 * np.diagonal(covariances, axis1=1, axis2=2)[:, :-1]
+    reach = np.sqrt(np.maximum(linear**2 - square * constant, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = (-linear - reach) / square, (-linear + reach) / square
+    low, high = np.where(square > 0.0, ends, [[[-np.inf]], [[np.inf]]])
+    return -top / bottom, low, high

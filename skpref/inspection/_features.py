@@ -93,7 +93,7 @@ def permutation_importance(
     check_number("n_repeats", n_repeats, low=1, integer=True)
     metadata = given_metadata(**metadata)
     names = tuple(metadata.keys() - {"sample_weight", "qid"})
-    value = _own_score if scoring is None else with_metadata(scoring, names)
+    value = type(model).score if scoring is None else with_metadata(scoring, names)
     baseline = value(model, X, y, **metadata)
     featured = _items_with_features(model, X)
     rows, pairs, id_column = featured.rows, featured.pairs, featured.id_column
@@ -112,11 +112,6 @@ def permutation_importance(
         importances=losses,
         feature_names=_feature_names(model, rows),
     )
-
-
-def _own_score(model: Any, X: Any, y: Any, **metadata: Any) -> float:
-    """Return the score that the model's own method gives."""
-    return model.score(X, y, **metadata)
 
 
 def _items_with_features(model: Any, X: Any) -> ParsedX:

@@ -18,6 +18,7 @@ from skpref._utils import (
     html_table,
     printable_text,
     probability_text,
+    row_blocks,
 )
 from skpref.data import first_wins, table_frame
 from skpref.fitting import (
@@ -212,7 +213,8 @@ or votes, default=None
     check_number("n_draws", n_draws, low=1, integer=True)
     check_choice("unit", unit, tuple(UNITS))
     ranked = contenders(model, items, user, at, time)
-    posterior = _check_groups(groups, ranked.subject.posterior)
+    posterior = ranked.subject.posterior
+    _check_groups(groups, posterior)
     over = replace(ranked.subject.over_hyperparameters(average), in_groups=groups == "these")
     mixture = over.averages(ranked.rows, ranked.shares, unit)
     component = ranked.components()
@@ -261,15 +263,14 @@ def _notes_on_model(
     }
 
 
-def _check_groups(groups: str, posterior: Any) -> Any:
-    """Return a posterior; ValueError unless its board can be of such groups."""
+def _check_groups(groups: str, posterior: Any) -> None:
+    """Raise ValueError unless the board of a posterior can be of such groups."""
     check_choice("groups", groups, GROUPS)
     if groups == "these" and posterior.reader.prompts is None:
         raise ValueError(
             "got groups='these' with a model that was fitted without prompts; groups='new' is "
             "allowed. Pass prompts= to fit, or leave groups= out."
         )
-    return posterior
 
 
 class _Board(Bunch):
@@ -739,9 +740,7 @@ def _rank_draws(draws: Array, counts: NDArray[np.intp]) -> tuple[Array, NDArray[
     n, n_draws = draws.shape
     ranks = np.empty((n_draws, n), dtype=np.int32)
     wins = np.zeros(n)
-    step = max(1, BLOCK // n)
-    for start in range(0, n_draws, step):
-        block = slice(start, start + step)
+    for block in row_blocks(n_draws, n, BLOCK):
         order = np.argsort(-draws[:, block].T, axis=1)
         wins += np.bincount(order[:, 0], minlength=n)
         copies = counts[order]

@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skpref._utils import BLOCK, NEGLIGIBLE, Array, PrintableBunch, check_choice, leading_axes
+from skpref._utils import (
+    BLOCK,
+    NEGLIGIBLE,
+    Array,
+    PrintableBunch,
+    check_choice,
+    leading_axes,
+    row_blocks,
+)
 from skpref.data import ParsedX, object_array, table_frame
 from skpref.fitting import UNITS, last_step, unit_length
 from skpref.inspection._contenders import contenders
@@ -143,15 +151,12 @@ def _user_array(users: Any) -> NDArray[Any]:
 
 def _user_means(last: Any, who: NDArray[Any], rows: Array) -> Array:
     """Return posterior means of users' utilities of rows, (n_users, n_rows)."""
-    step = max(1, BLOCK // rows.size)
-    means = []
-    for begin in range(0, len(who), step):
-        some = who[begin : begin + step]
-        asked = np.repeat(some, len(rows))
-        posterior = last.posterior_for(asked)
-        every = posterior.mean(ParsedX("items", np.tile(rows, (len(some), 1))))
-        means.append(every.reshape(len(some), len(rows)))
-    return np.concatenate(means)
+    means = np.empty((len(who), len(rows)))
+    for some in row_blocks(len(who), rows.size, BLOCK):
+        posterior = last.posterior_for(np.repeat(who[some], len(rows)))
+        every = posterior.mean(ParsedX("items", np.tile(rows, (len(means[some]), 1))))
+        means[some] = every.reshape(-1, len(rows))
+    return means
 
 
 def _projection_covariance(last: Any, user: Any, rows: Array, project: Array) -> Array:

@@ -137,9 +137,9 @@ class AcquisitionDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
+        ax = self._new_axes(ax, (4.8, 4.0))
         from matplotlib.ticker import MaxNLocator
 
-        ax = self._new_axes(ax, (4.8, 4.0))
         low, high = np.nanquantile(self.acquisition, SIZES.floor), np.nanmax(self.acquisition)
         levels = MaxNLocator(14).tick_values(low, high if high > low else low + 1.0)
         look = {"levels": levels, "cmap": cmap, "extend": "min"}

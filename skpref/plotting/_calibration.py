@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.stats import binomtest
 
 from skpref._utils import Array, check_choice, check_number
 from skpref.inspection import Predicted, predicted_outcomes, predicted_proba
@@ -281,7 +281,7 @@ def _reliability_curve(
     prediction: Predicted, n_bins: int, strategy: str, level: float
 ) -> Reliability:
     """Return frequencies of one outcome beside its predicted probabilities, bin by bin."""
-    proba, happened = prediction.proba, prediction.happened.astype(np.float64)
+    proba = prediction.proba
     if strategy == "quantile":
         edges = np.quantile(proba, np.linspace(0.0, 1.0, n_bins + 1)[1:-1])
     else:
@@ -291,18 +291,9 @@ def _reliability_curve(
         np.searchsorted(edges, proba, side="right"), return_inverse=True, return_counts=True
     )
     predicted = np.bincount(bins, proba) / count
-    observed = np.bincount(bins, happened) / count
+    wins = np.bincount(bins[prediction.happened], minlength=len(count))
+    observed = wins / count
     error = float(np.average(np.abs(observed - predicted), weights=count))
-    lower, upper = _wilson_interval(observed, count, level)
+    tests = map(binomtest, wins.tolist(), count.tolist())
+    lower, upper = np.array([test.proportion_ci(level, "wilson") for test in tests]).T
     return Reliability(prediction.outcome, predicted, observed, lower, upper, count, error, proba)
-
-
-def _wilson_interval(share: Array, count: NDArray[np.intp], level: float) -> tuple[Array, Array]:
-    """Return the ends of the interval of a frequency, by the score test (Wilson, JASA 1927)."""
-    z = ndtri(0.5 + 0.5 * level)
-    spread = z * np.sqrt(share * (1.0 - share) / count + (z / (2.0 * count)) ** 2)
-    centre = share + z**2 / (2.0 * count)
-    scale = 1.0 + z**2 / count
-    # The interval always holds the share, whatever the rounding.
-    lower, upper = (centre - spread) / scale, (centre + spread) / scale
-    return np.minimum(lower, share), np.maximum(upper, share)

@@ -114,7 +114,6 @@ class ControlEffectsDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         spread = np.asarray(self.spread)
         slope, lower, upper = (
             np.asarray(each) * spread for each in (self.slope, self.lower, self.upper)

@@ -126,7 +126,6 @@ class JudgesDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         n = len(self.reliability)
         ax = self._new_axes(ax, (4.8, height_of_rows(n)))
         colors, rows = palette(ax), np.arange(n)

@@ -122,8 +122,6 @@ class LeaderboardDisplay(Display):
             As `leaderboard`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        if top is not None:
-            check_number("top", top, low=1, integer=True)
         board = leaderboard(model, items, **options)
         return cls.from_board(board, top=top, ax=ax, annotate=annotate, color=color)
 
@@ -185,7 +183,6 @@ class LeaderboardDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         n = len(np.asarray(self.names))
         ax = self._new_axes(ax, (7.0, height_of_rows(n)))
         color = palette(ax).blue if color is None else color
@@ -194,7 +191,7 @@ class LeaderboardDisplay(Display):
         self.intervals_, self.points_ = draw_rows(ax, self.utility, ends, color)
         if self.component is not None:
             for row in np.flatnonzero(np.diff(np.asarray(self.component))):
-                ax.axhline(row + 0.5, color="0.5", linewidth=0.6, zorder=0)
+                ax.axhline(row + 0.5, **thin_look())
         total = n if self.n_items is None else self.n_items
         mean = "the only item" if total == 1 else f"the mean of the {total} items"
         mean = mean if self.component is None else "the mean of each group"

@@ -138,7 +138,6 @@ class LeaderboardsDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         n, n_boards = len(self.names), len(self.labels)
         row = SIZES.row * max(1.0, SIZES.board * n_boards)
         ax = self._new_axes(ax, (7.0, height_of_rows(n, row)))

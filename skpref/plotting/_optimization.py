@@ -12,7 +12,6 @@ from skpref.plotting._style import (
     GREY,
     SIZES,
     Display,
-    background_color,
     check_matplotlib,
     draw_band,
     draw_legend_above,
@@ -390,7 +389,7 @@ class OptimizationDisplay(Display):
             [(at[i], height) for i in shown]
             for height, shown in zip(heights, self.run.shown, strict=True)
         ]
-        look |= {"markerfacecolor": background_color(ax), "markersize": min(4.5, 60.0 / n + 1.5)}
+        look |= {"markerfacecolor": ax.get_facecolor(), "markersize": min(4.5, 60.0 / n + 1.5)}
         self._draw_answers(ax, points, **look)
 
 

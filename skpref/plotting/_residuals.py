@@ -174,7 +174,6 @@ class ResidualsDisplay(Display):
         ValueError
             If ``kind="outcomes"`` and these are choices, whose items differ from answer to answer.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         check_choice("kind", kind, _KINDS)
         if kind == "outcomes" and not self.outcomes:
             raise ValueError(

@@ -120,24 +120,6 @@ def check_matplotlib(caller: str) -> None:
         ) from error
 
 
-def new_axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the axes to draw on: those given, or those of a new figure of a size in inches.
-
-    matplotlib's constrained layout, beside colour bars its tight one, makes room for the labels of
-    subplots, unless their figure has a layout engine already.
-    """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        return plt.subplots(figsize=size, layout="constrained")[1]
-    figure = ax.figure.canvas.figure
-    if figure.get_layout_engine() is None and ax.get_subplotspec() is not None:
-        # Where a colour bar stands already it shares a grid that constrained layout does not take.
-        has_bar = any(each.get_label() == "<colorbar>" for each in figure.axes)
-        figure.set_layout_engine("tight" if has_bar else "constrained")
-    return ax
-
-
 class Display:
     """Base of the pictures, which keep the axes that they are drawn on.
 
@@ -151,11 +133,23 @@ class Display:
     figure_: Any
 
     def _new_axes(self, ax: Any, size: tuple[float, float]) -> Any:
-        """Return the axes to draw on, see `new_axes`; ImportError if matplotlib is missing."""
+        """Return the axes to draw on: those given, or those of a new figure of a size in inches.
+
+        matplotlib's constrained layout, beside colour bars its tight one, makes room for the labels
+        of subplots, unless their figure has a layout engine already.
+        """
         check_matplotlib(f"{type(self).__name__}.plot")
-        self.ax_ = new_axes(ax, size)
-        self.figure_ = self.ax_.figure
-        return self.ax_
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=size, layout="constrained")[1]
+        figure = ax.figure.canvas.figure
+        if figure.get_layout_engine() is None and ax.get_subplotspec() is not None:
+            # Where a colour bar stands it shares a grid that constrained layout does not take.
+            has_bar = any(each.get_label() == "<colorbar>" for each in figure.axes)
+            figure.set_layout_engine("tight" if has_bar else "constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
 
 
 def update_layout(ax: Any) -> None:
@@ -172,7 +166,7 @@ def palette(ax: Any) -> Palette:
     """Return the three colours that stand out from the background of the axes."""
     from matplotlib.colors import to_rgb
 
-    return _ON_DARK if sum(to_rgb(background_color(ax))) < 1.5 else _ON_LIGHT
+    return _ON_DARK if sum(to_rgb(ax.get_facecolor())) < 1.5 else _ON_LIGHT
 
 
 def line_looks(ax: Any, n: int) -> list[tuple[str, Any]]:
@@ -182,11 +176,6 @@ def line_looks(ax: Any, n: int) -> list[tuple[str, Any]]:
     """
     colors = _MANY_ON_DARK if palette(ax) is _ON_DARK else _MANY_ON_LIGHT
     return [(colors[k % len(colors)], _DASHES[k % len(_DASHES)]) for k in range(n)]
-
-
-def background_color(ax: Any) -> Any:
-    """Return the background colour of axes."""
-    return ax.get_facecolor()
 
 
 def plain_text(text: Any) -> str:
@@ -274,7 +263,7 @@ def diverging_colors(ax: Any) -> Any:
 
     colors = palette(ax)
     return LinearSegmentedColormap.from_list(
-        "orange_blue", [colors.orange, background_color(ax), colors.blue]
+        "orange_blue", [colors.orange, ax.get_facecolor(), colors.blue]
     )
 
 
@@ -380,12 +369,9 @@ def density_ellipse(centre: Any, covariance: Any, level: float) -> Any:
     """Return the ellipse that holds ``level`` of a normal density."""
     from matplotlib.patches import Ellipse
 
-    (first, both), (_, second) = np.asarray(covariance)
-    middle, off = 0.5 * (first + second), np.hypot(0.5 * (first - second), both)
-    sizes = np.maximum([middle + off, middle - off], 0.0)  # variances along its own axes
-    along, across = 2.0 * ellipse_radius(level) * np.sqrt(sizes)
-    angle = 0.5 * np.degrees(np.arctan2(2.0 * both, first - second))
-    return Ellipse(tuple(centre), along, across, angle=angle)
+    variances, axes = np.linalg.eigh(covariance)
+    width, height = 2.0 * ellipse_radius(level) * np.sqrt(np.maximum(variances, 0.0))
+    return Ellipse(tuple(centre), width, height, angle=np.degrees(np.arctan2(*axes[::-1, 0])))
 
 
 def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
@@ -397,7 +383,7 @@ def place_labels(ax: Any, labels: Sequence[tuple[Any, str, Any]]) -> list[Any]:
     """
     from matplotlib.patheffects import withStroke
 
-    halo = [withStroke(linewidth=1.8, foreground=background_color(ax))]
+    halo = [withStroke(linewidth=1.8, foreground=ax.get_facecolor())]
     size, taken, texts = SIZES.label * letter_size(), list[Any](), list[Any]()
     frame = ax.get_window_extent()
     dots = ax.transData.transform([place for place, _, _ in labels]) if labels else []

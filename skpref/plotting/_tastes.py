@@ -22,6 +22,7 @@ from skpref.plotting._style import (
     percent_text,
     place_labels,
     short_name,
+    thin_look,
     update_layout,
 )
 
@@ -140,8 +141,8 @@ class TastesDisplay(Display):
         """
         ax = self._new_axes(ax, (4.8, 4.9))
         colors = palette(ax)
-        ax.axhline(0.0, color="0.5", linewidth=0.6, zorder=0)
-        ax.axvline(0.0, color="0.5", linewidth=0.6, zorder=0)
+        ax.axhline(0.0, **thin_look())
+        ax.axvline(0.0, **thin_look())
         self.ellipses_ = []
         if len(self.tastes) <= SIZES.named_points:
             for at, covariance in zip(self.tastes, self.covariance, strict=True):

@@ -18,6 +18,7 @@ from skpref.plotting._style import (
     line_looks,
     short_name,
     size_in_points,
+    thin_look,
     update_layout,
 )
 
@@ -117,7 +118,6 @@ class TracesDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         n, n_chains, n_draws = self.draws.shape
         ax = self._new_axes(ax, (4.8, height_of_rows(n, 0.55)))
         middle = self.draws.mean(axis=(1, 2))
@@ -129,7 +129,7 @@ class TracesDisplay(Display):
         steps = np.arange(1, n_draws + 1)
         self.lines_ = []
         for start, trace in zip(base, away, strict=True):
-            ax.axhline(start, color="0.5", linewidth=0.6, zorder=0)
+            ax.axhline(start, **thin_look())
             self.lines_.append(
                 [
                     ax.plot(steps, start + chain, color=colors[k], linewidth=0.7, alpha=0.8)[0]

@@ -330,7 +330,6 @@ class UtilityDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         single = len(self.features) == 1
         ax = self._new_axes(ax, (6.4, 4.0) if single else (6.0, 4.6))
         if single:

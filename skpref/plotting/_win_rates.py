@@ -116,7 +116,6 @@ class WinRatesDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        check_matplotlib(f"{type(self).__name__}.plot")
         names = [short_name(name) for name in np.asarray(self.names).tolist()]
         n = len(names)
         wide = float(np.clip(SIZES.cell_margin + SIZES.cell * n, 2.9, SIZES.widest))
