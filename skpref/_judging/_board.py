@@ -67,6 +67,7 @@ def voting_progress_html(desk: Any) -> str:
         parts.append(
             _paragraph_html(f"{first} is better than {second} with a probability of {chance}.")
         )
+    parts += [_paragraph_html(f"{line}.") for line in board.about_prompts]
     if view.n_needed is not None and view.n_needed:
         parts.append(
             _paragraph_html(
