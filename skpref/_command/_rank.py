@@ -18,7 +18,7 @@ from skpref import PairwisePreferenceRegressor
 from skpref._command._report import AnswerEffect, BoardReport, ReportTable, as_options
 from skpref._command._times import BoardTimes, StrengthDrift, days_since_epoch
 from skpref._utils import check_number
-from skpref.data import parse_time
+from skpref.data import check_groups_repeat, parse_time
 from skpref.duels import from_votes
 from skpref.fitting import UNITS, without_component_warnings
 from skpref.inspection import (
@@ -48,9 +48,6 @@ _DRIFT = "matern12"
 
 # Competitors in the table of who beats whom, from the first on: as many as a page has room for.
 _MOST_RATES = 15
-
-# More groups than this need as many votes each.
-_MANY_GROUPS, _FEW_VOTES = 20, 5
 
 
 def rank_votes(arguments: Any) -> BoardReport:
@@ -187,9 +184,11 @@ def _open_votes_file(votes: Path) -> Iterator[Path]:
 
 def _check_votes_suffice(arguments: Any, votes: Bunch) -> None:
     """Raise ValueError, before a fit, for votes that cannot tell what was asked."""
-    _refuse_too_many_groups(votes)
+    n_votes = len(np.unique(votes.rows))
+    if votes.groups is not None:
+        check_groups_repeat(votes.by, len(votes.groups), n_votes)
     n_judges = 0 if arguments.judge is None else len(set(votes.judges.tolist()))
-    if n_judges > 1 and n_judges == len(np.unique(votes.rows)):
+    if n_judges > 1 and n_judges == n_votes:
         raise ValueError(
             f"Each of the {n_judges} votes has another value in {arguments.judge!r}, so that "
             "nothing tells judges apart. Give --judge the column of who voted, or leave it out."
@@ -198,19 +197,6 @@ def _check_votes_suffice(arguments: Any, votes: Bunch) -> None:
         raise ValueError(
             "Columns of winners and of losers do not say who was shown first, which --order is "
             "about. Leave it out."
-        )
-
-
-def _refuse_too_many_groups(votes: Bunch) -> None:
-    """Raise ValueError for groups that are nearly one a vote, before a fit."""
-    n = 0 if votes.groups is None else len(votes.groups)
-    if n <= _MANY_GROUPS:
-        return
-    n_votes = len(np.unique(votes.rows))
-    if n_votes < _FEW_VOTES * n:
-        raise ValueError(
-            f"{votes.by!r} has {n} values in {n_votes} votes, too many for a board each. Give "
-            "--by a column of categories, or put its values into groups."
         )
 
 

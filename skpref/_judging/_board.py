@@ -63,6 +63,7 @@ def voting_progress_html(desk: Any) -> str:
         first, second = board.lead.names
         chance = probability_text(board.lead.probability)
         texts.append(f"{first} is better than {second} with a probability of {chance}.")
+    texts += [f"{line}." for line in board.about_prompts]
     if view.votes_needed is not None and view.votes_needed[1]:
         fewest, most = map(_round_to_two_digits, view.votes_needed)
         texts.append(

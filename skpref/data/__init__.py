@@ -46,7 +46,7 @@ from skpref.data._containers import (
     take_rows,
 )
 from skpref.data._frame import DuelFrame, stack_sets
-from skpref.data._groups import ItemGroups, component_labels
+from skpref.data._groups import ItemGroups, check_groups_repeat, component_labels
 from skpref.data._items import IdEncoder, ItemTable, distinct_rows, encode_ids, group_rows
 from skpref.data._kinds import (
     DUEL,

@@ -1,7 +1,7 @@
-"""Groups of items that answers join: connected components, with an edge where two are compared."""
+"""Groups of items that answers join, connected components; groups of answers with a board each."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,18 @@ from skpref._utils import Array
 from skpref.data._comparisons import MeasuredValues, Rows
 from skpref.data._items import distinct_rows, group_rows
 from skpref.data._sets import first_item_places
+
+# More groups of answers than this need as many answers each.
+_MANY_GROUPS, _FEW_ANSWERS = 20, 5
+
+
+def check_groups_repeat(column: Any, n_groups: int, n_answers: float) -> None:
+    """Raise ValueError for groups of answers that are too many, beside these, for a board each."""
+    if n_groups > _MANY_GROUPS and n_answers < _FEW_ANSWERS * n_groups:
+        raise ValueError(
+            f"{column!r} has {n_groups} values in {n_answers:.0f} votes, too many for a board "
+            "each. Give by= a column of categories, or put its values into groups."
+        )
 
 
 def component_labels(n_items: int, positions: NDArray[np.intp]) -> NDArray[np.intp]:

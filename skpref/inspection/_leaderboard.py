@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from skpref._utils import (
     probability_text,
     row_blocks,
 )
-from skpref.data import first_wins, table_frame
+from skpref.data import check_groups_repeat, first_wins, table_frame
 from skpref.fitting import (
     UNITS,
     Inspected,
@@ -139,7 +140,8 @@ or votes, default=None
         readings : probabilities of the readings of the judges that the answers leave open, which
             the board is a mean over; [1] without judges
         about_judges : sentences on who may answer the wrong way round, where that is open
-        about_prompts : sentences on what belongs to the prompts of answers
+        about_prompts : sentences on what belongs to the prompts of answers, or that these are
+            taken as independent of each other given the utilities
         about_circles : sentences on how far one order holds, with `skpref.kernels.Intransitive`
         lead : Bunch or None
             By how much the first leads the second: their ``names``, the ``margin`` with ``lower``
@@ -203,6 +205,7 @@ or votes, default=None
     >>> board = leaderboard(model.fit(games))
     >>> print(board)
     Leaderboard of 3 in units of noise, 90 % intervals: rank, utility, rank interval, P(best)
+    Votes are taken as independent
        1  ann     1.30  [   0.05,    2.56]    1 to   2    0.868
        2  bob    -0.22  [  -1.38,    0.94]    1 to   3    0.101
        3  cid    -1.09  [  -2.44,    0.26]    2 to   3    0.031
@@ -259,7 +262,6 @@ def _notes_on_model(
         "about_judges": readings_in_words(judges),
         "about_prompts": _prompts_in_words(over),
         "about_circles": _circles_in_words(ranked.subject, level),
-        "has_prompts": ranked.subject.posterior.reader.prompts is not None,
     }
 
 
@@ -318,9 +320,9 @@ class _Board(Bunch):
         return titles, rows
 
     def _notes(self):
-        """Return sentences on groups of items, judges, circles and prompts of the fit."""
-        prompts = self["about_prompts"] if self["has_prompts"] else []
-        return [*self._about_groups(), *self["about_judges"], *prompts, *self["about_circles"]]
+        """Return sentences on groups of items, judges, prompts and circles of the fit."""
+        of_fit = (self[f"about_{what}"] for what in ("judges", "prompts", "circles"))
+        return [*self._about_groups(), *chain.from_iterable(of_fit)]
 
     def _group_heads(self):
         """Return lines above the first place of each group; of all lone items one line."""
@@ -366,7 +368,7 @@ def _prompts_in_words(over: InspectedMixture) -> list[str]:
     """Say in words how much of a vote belongs to its prompt, or that votes are independent."""
     posteriors = [subject.posterior for subject in over.subjects]
     if posteriors[0].reader.prompts is None:
-        return ["Votes are taken as independent of each other given the utilities"]
+        return ["Votes are taken as independent"]
     effects = np.array([each.effect_variance for each in posteriors])
     if not effects.any():
         return [
@@ -451,7 +453,8 @@ def leaderboards(
     Raises
     ------
     TypeError, ValueError
-        As by `leaderboard`; if the kernel does not see the column, so that all boards were one.
+        As by `leaderboard`; if the kernel does not see the column, so that all boards were one; if
+        it has more than 20 values, and fewer than 5 answers for each.
 
     Examples
     --------
@@ -481,6 +484,7 @@ def leaderboards(
         raise ValueError(f"at= holds column {by!r}, which tells the groups apart; leave it out.")
     held = {j: columns.users(j, value) for j, value in held.items()}
     values, shares = columns.combinations([place])
+    check_groups_repeat(by, len(values), columns.weight.sum() / 2.0)  # two items an answer
     boards = {}
     for value in values[np.argsort(-shares, kind="stable"), 0].tolist():
         category = columns.users(place, value)

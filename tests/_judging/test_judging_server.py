@@ -414,7 +414,7 @@ def test_the_process_plans_and_makes_the_board(folder):
     planner.close()
     assert planner.plan.pairs and planner.board.n_votes == 6
     desk.planner = planner
-    assert "P(best)" in board_page(desk)
+    assert "P(best)" in board_page(desk) and "taken as independent" in board_page(desk)
     desk.store.close()
 
 

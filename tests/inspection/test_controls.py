@@ -397,6 +397,19 @@ def test_the_board_of_a_group_is_the_dense_regression(grouped):
         assert board.held[3] == group
 
 
+def test_a_number_that_hardly_repeats_makes_no_boards():
+    rng = np.random.default_rng(0)
+    ids = np.array([[0.0, 1.0], [1.0, 2.0], [0.0, 2.0]])[rng.integers(3, size=60)]
+    hour = np.repeat(rng.random(60), 2).reshape(60, 2)
+    duels = np.dstack([ids, hour])
+    kernel = OnColumns(Identity(), [0]) + OnColumns(Identity(), [0]) * OnColumns(RBF(), [1])
+    model = PairwisePreferenceRegressor(kernel, id_column=0, optimizer=None).fit(duels, np.ones(60))
+    with pytest.raises(ValueError, match=r"1 has 60 values in 60 votes, .* into groups"):
+        leaderboards(model, by=1)
+    duels[:, :, 1] = np.floor(4.0 * hour)
+    assert len(leaderboards(model.fit(duels, np.ones(60)), by=1)) == 4
+
+
 def test_a_group_of_few_answers_is_drawn_to_the_whole():
     """The same margins in both groups of half the answers, and one odd answer in a third."""
     rng = np.random.default_rng(2)

@@ -295,7 +295,8 @@ def test_a_board_shows_its_first_places(n):
     X = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     model = PairwisePreferenceRegressor(items=table, optimizer=None, noise_variance=0.5)
     board = leaderboard(model.fit(np.repeat(X, 3, axis=0)), unit="elo", level=0.8)
-    first, *rows = str(board).splitlines()
+    first, note, *rows = str(board).splitlines()
+    assert note == "Votes are taken as independent" and note in board._repr_html_()
     assert first.startswith(f"Leaderboard of {n} in units of elo, 80 % intervals")
     assert len(rows) == (3 if n == 3 else 21)
     for k, row in enumerate(rows[:20]):
