@@ -1146,17 +1146,3 @@ def test_half_a_character_is_no_reason_to_fail(tmp_path, capsys, held):
     assert run("rank", tmp_path / "votes.json", "--out", tmp_path) == 0
     board = json.loads((tmp_path / "board.json").read_text("utf-8"))["board"]
     assert sorted(row["name"] for row in board) == sorted(names)
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-@pytest.mark.slow
-def test_a_terminal_that_takes_nothing_is_said(votes_csv):
-    with open("/dev/full", "w") as full:
-        ran = subprocess.run(
-            [sys.executable, "-m", "skpref", "rank", str(votes_csv)],
-            cwd=ROOT,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert ran.returncode == 2 and "No space left" in ran.stderr and ran.stderr.count("\n") == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracles import central_gradient
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
@@ -119,10 +119,9 @@ class Sampled:
         self.own = np.sqrt(0.1) / items.std() * rng.normal(size=(n, n_judges))
         kind = rng.choice([1.0, -1.0, 0.0], size=(n, n_judges), p=[0.85, 0.05, 0.1])
         self.r = kind * np.exp(np.sqrt(0.1) * rng.normal(size=(n, n_judges)))
-        log_weight = np.zeros(n)
+        weight = np.ones(n)  # of few answers: what underflows weighs nothing
         for duel, won, j in zip(X, y, code, strict=True):
-            log_weight += log_ndtr((2 * won - 1) * self.margin(duel, j))
-        weight = np.exp(log_weight - log_weight.max())
+            weight *= ndtr((2 * won - 1) * self.margin(duel, j))
         self.weight = weight / weight.sum()
 
     def margin(self, duel, j):

@@ -2,11 +2,13 @@
 
 import itertools
 import warnings
+from collections import Counter
 from functools import cache
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 
 from skpref import JudgePrior, PairwisePreferenceRegressor
@@ -108,13 +110,14 @@ def sampled(X, y, judge, noise, n_judges, n=400_000):
     size = np.exp(np.sqrt(VARIANCE) * rng.normal(size=(n_judges, n)))
     reliability = np.select([kind == 0, kind == 1], [size, -size], 0.0)
     log_weight = np.zeros(n)
-    for (a, b), won, j in zip(X, y, judge, strict=True):
+    answers = Counter((*pair, won, j) for pair, won, j in zip(X, y, judge, strict=True))
+    for (a, b, won, j), count in answers.items():
         seen = reliability[j] * (utility[a] - utility[b])
-        log_weight += norm.logcdf((2 * won - 1) * seen / np.sqrt(2.0 * noise))
+        log_weight += count * log_ndtr((2 * won - 1) * seen / np.sqrt(2.0 * noise))
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     assert 1.0 / np.sum(weight**2) > 2000
-    says = norm.cdf(reliability * (utility["a"] - utility["c"]) / np.sqrt(2.0 * noise))
+    says = ndtr(reliability * (utility["a"] - utility["c"]) / np.sqrt(2.0 * noise))
     return (kind == 1) @ weight, weight @ (utility["a"] > utility["c"]), says @ weight
 
 

@@ -10,7 +10,6 @@ from joblib import Parallel, delayed, parallel_config
 from likelihoods_support import Logistic
 from numpy.testing import assert_allclose
 from shards_support import TIES, Deadly, answers, duels, model_of, regressor
-from tiers_support import thinned
 
 from skpref import PairwisePreferenceRegressor
 from skpref.data._comparisons import take_rows_with_items
@@ -49,17 +48,26 @@ def some_weights(m, seed=0):
     return Weights(half @ half.T, rng.normal(size=m))
 
 
-@pytest.mark.parametrize("before", [None, some_weights(9, 1)], ids=["first", "later"])
-@pytest.mark.parametrize("n_items", [20, 400], ids=["many duels an item", "few"])
-@pytest.mark.parametrize("name", thinned(LIKELIHOODS))
-def test_sums_are_those_of_all_answers(name, n_items, before):
-    seen = answers(330, n_items, LIKELIHOODS[name])
+BEFORE = {"first": None, "later": some_weights(9, 1)}
+# Of a quadrature of its own one case, which is as long as all others.
+CASES = [
+    pytest.param(name, n_items, before, marks=() if name == "probit" else pytest.mark.slow)
+    for name in ("probit", "ties", "judges")
+    for n_items in (20, 400)
+    for before in BEFORE
+]
+
+
+@pytest.mark.parametrize(("name", "n_items", "before"), [*CASES, ("logistic", 400, "later")])
+def test_sums_are_those_of_all_answers(name, n_items, before, monkeypatch):
+    monkeypatch.setattr(_shards, "_ROWS", 25)
+    seen = answers(130, n_items, LIKELIHOODS[name])
     if name == "judges":
         seen = replace(seen, judge=np.arange(len(seen.positions)) % 3)
-    problem = problem_of(seen, LIKELIHOODS[name])
+    problem, before = problem_of(seen, LIKELIHOODS[name]), BEFORE[before]
     whole = AnswerBatch.from_rows(problem.prior, problem.rows, problem.likelihood, before)
     shards = _shards.Shards(problem, 1, before)
-    assert len(shards) == -(-len(problem.rows) // 50) > 3
+    assert len(shards) == -(-len(problem.rows) // 25) > 3
     for weights in (some_weights(9), some_weights(9, 2)):  # sent, then known
         look, truth = shards.evaluate(weights), whole.evaluate(weights)
         assert_allclose(look.bound, truth.bound, rtol=1e-12)
