@@ -98,7 +98,7 @@ def _count_rows(data: bytes, separator: str) -> int | None:
         data.isascii() or data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    outside = b"\n%b\n" % data.replace(b"\r\n", b"\n").removesuffix(b"\n")
+    outside = data.replace(b"\r\n", b"\n") if b"\r" in data else data
     if b'"' in outside:  # of a text between quotes the last of them stays
         text = np.frombuffer(outside, dtype=np.uint8)
         outside = text[~np.logical_xor.accumulate(text == ord('"'))].tobytes()
@@ -106,6 +106,7 @@ def _count_rows(data: bytes, separator: str) -> int | None:
         # A cell is quoted whole, and a quote in it is written twice.
         if data.count(b'"') % 2 or re.search(rb'[^%b\n"]"|"[^%b\n"]' % (ends, ends), outside):
             return None
-    if b"\r" in outside or b"\n\n" in outside:  # ends of old Macintoshes, blank lines
+    # Ends of lines of old Macintoshes, blank lines.
+    if b"\r" in outside or b"\n\n" in outside or outside.startswith(b"\n"):
         return None
-    return outside.count(b"\n") - 2
+    return outside.count(b"\n") - outside.endswith(b"\n")

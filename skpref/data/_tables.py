@@ -280,6 +280,8 @@ def refuse_nested(cells: Iterable, name: Any) -> None:
 
 def parse_numbers(column: Any, decimal: str = ".") -> Numbers:
     """Return an array or sequence as floats, texts as the numbers that they are."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf" and np.isfinite(column).all():
+        return Numbers(column.astype(np.float64), [])
     cells = plain = column.tolist() if isinstance(column, np.ndarray) else column
     if decimal != ".":
         plain = [cell.replace(decimal, ".") if isinstance(cell, str) else cell for cell in cells]

@@ -482,9 +482,9 @@ class _VoteReader:
             units = np.array([_center_and_scale(*control) for control in controls.items()])
         else:
             units = np.column_stack([self.like.control_center, self.like.control_scale])
-        sides = np.stack(list(controls.values()), axis=-1)
-        center, scale = np.ascontiguousarray(units.T)
-        return np.dstack([pairs, (sides - center) / scale]), center, scale
+        every = zip(controls.values(), units, strict=True)
+        columns = [(sides - center) / scale for sides, (center, scale) in every]
+        return np.stack([pairs, *columns], axis=-1), *np.ascontiguousarray(units.T)
 
     def _append_groups(self, X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, list | None]:
         """Return X with the number of each vote's group as a last column, and the groups.
