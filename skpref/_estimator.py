@@ -538,9 +538,9 @@ class PairwisePreferenceRegressor(UtilityEstimator):
     n_learning_answers : "auto", int or None, default="auto"
         Number of answers (duels, sets, pairs of rated items) that hyperparameters are learned on: a
         fixed random part. All answers are then fitted with them. "auto": all, unless learning on
-        4000 or more would take long, or on 2000 or more a minute; then 1000 (2000 of names alone),
-        with a warning. With "svi" it is 800, or 5000 (see `skpref.inference.SVI`), unless all take
-        a second or two. None: all.
+        2000 or more would take some 20 s; then 1000 (2000 of names alone), with a warning. With
+        "svi" it is 800, or 5000 (see `skpref.inference.SVI`), unless all take a second or two.
+        None: all.
     random_state : int, RandomState instance, Generator or None, default=None
         For the restarts, the samplers, and the inducing points of "svi".
     n_jobs : int, default=None

@@ -59,8 +59,8 @@ FACTORS = {
 }
 # Effects of groups of answers are cases of their own, `GROUPED`, and no factor of the others: of
 # prompts, of judges' slopes and advantages of the first, of rows of features, of contexts in which
-# answers are given.
-EFFECTS = ("prompts", "biases", "rows", "contexts")
+# answers are given, of slopes by prompt, as people who choose from sets may have them.
+EFFECTS = ("prompts", "biases", "rows", "contexts", "slopes")
 CONTEXT = ("judges", "order", "weights", "users", "time", "identity", "kernel")
 SETS = ("best", "worst", "rankings")
 SPARSE = ("svi", "minibatches", "ekf")
@@ -124,7 +124,7 @@ REFUSED = (
         ValueError,
         "at least 1",
     ),
-    Refusal({"answers": SETS, "judges": ("some", "partial")}, ValueError, "from_rankings"),
+    Refusal({"answers": SETS, "judges": ("some", "partial")}, ValueError, "prompts= the judges"),
     Refusal({"answers": ("ratings",), "judges": ("some", "partial")}, ValueError, "from_ratings"),
     Refusal({"answers": ("ratings",), "order": ("some",)}, ValueError, "from_ratings"),
     Refusal({"answers": ("ratings",), "identity": ("names",)}, ValueError, "from_ratings"),
@@ -173,7 +173,11 @@ def _grouped():
             case = case._replace(identity="id_column")
         if effects == "biases":  # a control differs between rows of one id
             case = case._replace(judges="partial", shape=("shared", "repeated")[k // 2 % 2])
-        if is_case(case) and not refusals(case) and (effects != "prompts" or engine in OTHERS):
+        if (
+            is_case(case)
+            and not refusals(case)
+            and (effects not in ("prompts", "slopes") or engine in OTHERS)
+        ):
             yield case
 
 

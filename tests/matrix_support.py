@@ -35,7 +35,7 @@ NOISE_BOUNDS = (0.05, 2.0)
 RELIABILITY, SHARES, OWN_ORDER = 0.1, (0.1, 0.05), 0.3
 # Variances of the slope that judges share, of their own ones, and of effects of rows and contexts.
 SLOPE, OWN_SLOPE = 0.1, 0.2
-EFFECTS = {"rows": 0.4, "contexts": 0.4}
+EFFECTS = {"rows": 0.4, "contexts": 0.4, "slopes": 0.4}
 NAMES = np.array([f"item {i}" for i in range(30)], dtype=object)
 JUDGES = np.array(["ann", "bob", "cid"], dtype=object)
 USERS = np.array(["una", "vic", "wim"], dtype=object)
@@ -196,6 +196,7 @@ def _covariance_of_effects(case, problem, rows):
     if case.effects != "biases":
         utility = covariance(rows[:, :3], case.identity, linear=case.kernel == "linear")
         group = x if case.effects == "rows" else rows[:, 3:4]
+        same = np.outer(x[:, 0], x[:, 0]) if case.effects == "slopes" else same
         return utility + EFFECTS[case.effects] * same * np.all(group[:, None] == group, axis=2)
     of_utility = np.column_stack([rows[:, 0], np.zeros(len(rows)), x[:, 1]])
     utility = covariance(of_utility, case.identity, linear=case.kernel == "linear")
@@ -306,7 +307,10 @@ def kernel_of(case, bounds=(1e-5, 1e5)):
     if case.effects == "biases":
         scale = np.std(problem_of(case).rows[_shown_rows(case), 1])
         return OnColumns(smooth, [2]) + own + SLOPE * OnColumns(Linear(scale), [1])
-    if case.effects in EFFECTS:
+    if case.effects == "slopes":  # whose column is that of the prompts
+        slope = OnColumns(Linear(), [1]) * OnColumns(Identity(), [3])
+        own = own + EFFECTS["slopes"] * slope
+    elif case.effects in EFFECTS:
         columns = [0, 1, 2] if case.effects == "rows" else [0, 3]
         own = own + EFFECTS[case.effects] * OnColumns(Identity(), columns)
     return OnColumns(smooth, [1, 2]) + own
@@ -383,7 +387,7 @@ def arguments(case):
         told["judges"] = JUDGES[judge]
     if case.users == "some":
         told["users"] = USERS[problem.user]
-    if case.effects == "prompts":
+    if case.effects in ("prompts", "slopes"):
         told["prompts"] = _groups(problem)
     if case.effects == "contexts":
         X = _with_contexts(X, _groups(problem))
@@ -486,7 +490,7 @@ def _proba(case, model, problem, asked, shown, users):
     if case.users == "some":
         told["users"] = users
     groups = [problem.asked_user[problem.asked.index(one)] for one in asked]
-    if case.effects == "prompts":
+    if case.effects in ("prompts", "slopes"):
         told["prompts"] = groups
     if case.effects == "contexts":
         X = _with_contexts(X, groups)

@@ -139,8 +139,9 @@ def _read_ids(ids: Any, n: int, k: int | None, role: str) -> list:
         )
     if k is not None and k > 2 and role == "judge":
         raise ValueError(
-            f"got judges= with sets of up to {k} items; judges= are of duels. Make duels of each "
-            "set, as from_rankings does of rankings, and repeat the judge for each of them."
+            f"got judges= with sets of up to {k} items; how reliable judges are is learned of "
+            "duels alone. Pass prompts= the judges, who then have effects of their own, or make "
+            "duels of each set, as from_rankings does of rankings, and repeat the judge for each."
         )
     return check_respondents(ids, n, role)
 

@@ -187,9 +187,9 @@ def learning_part(
     model : Model
     n_learning_answers : int, "auto" or None
         "auto": with inducing points 800, or 5000 if by their own bound, unless all take EP some 3 s
-        at most; else 1000 (2000 where nothing but names is known) of at least 4000
-        where all would take more than some 20 s, of at least 2000 where a minute; where the prior
-        has few features, as many more as take some 3 s; of items through time 50 000. None: all.
+        at most; else 1000 (2000 where nothing but names is known) of at least 2000
+        where all would take more than some 20 s; where the prior has few features, as many more as
+        take some 3 s; of items through time 50 000. None: all.
     """
     if n_learning_answers == "auto":
         n_learning_answers = _auto_learning_size(comparisons, model)
@@ -213,8 +213,7 @@ def _auto_learning_size(comparisons: Comparisons, model: Model) -> int | None:
         if not model.learner.rule.exact:
             return ENOUGH.sparse
         return None if seconds <= _BRISK else max(ENOUGH.points, brisk)
-    many = n_answers >= 4 * ENOUGH.exact and seconds > _PATIENCE
-    if not many and not (n_answers >= 2 * ENOUGH.exact and seconds > LONG):
+    if n_answers < 2 * ENOUGH.exact or seconds <= _PATIENCE:
         return None
     return max(
         ENOUGH.exact if _item_identities(model.kernel, comparisons) is False else ENOUGH.names,

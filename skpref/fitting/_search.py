@@ -119,7 +119,7 @@ class Search:
     warn_not_converged: bool = True
     n_learning_answers: int | str | None = None
     uses_design: bool = True
-    n_design_answers: int = 500
+    n_design_answers: int = 250
     length_shares: tuple[float, ...] = (1.0, 0.25)
     noise_share: float = 0.1
     minor_share: float = 0.01
@@ -413,7 +413,7 @@ def _choose_start(model, comparisons, search, begin):
     """Descend from a design of starts on some of the answers; return the best hyperparameters."""
     size = search.n_design_answers
     if model.rule.through_time:  # chains of all take no longer than matrices of some hundred
-        size //= 4
+        size //= 2
     part = _design_part(comparisons, model.kernel, size)
     # A hundredth of a nat is near enough.
     by_moments = part.rows.joint or model.monotone is not None
@@ -446,7 +446,7 @@ def _choose_start(model, comparisons, search, begin):
 def _value_on_all(model, comparisons, theta):
     """Compute the objective of all answers at some hyperparameters; infinite where it has none."""
     try:
-        return Objective(model, comparisons)(theta)[0]
+        return Objective(model, comparisons)(theta, eval_gradient=False)
     except ValueError:  # where the model cannot be evaluated
         return np.inf
 

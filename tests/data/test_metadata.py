@@ -37,7 +37,7 @@ def test_groups_are_numbers_and_ids_stay():
         ({"qid": [0, 0, 1]}, 2, "qid belongs to items with ratings"),
         ({"order": 1}, None, "order= is of duels and sets"),
         ({"judges": ["a", "b", "a"]}, None, "judges= are of duels"),
-        ({"judges": ["a", "b", "a"]}, 3, "sets of up to 3 items"),
+        ({"judges": ["a", "b", "a"]}, 3, "sets of up to 3 items; .* Pass prompts= the judges"),
         ({"order": -1}, 3, "of sets it is 1 or 0"),
         ({"judges": ["a", "b"]}, 2, "got 2 ids in judges for 3 rows"),
         ({"users": "abc"}, 2, "users must be a sequence of ids"),
