@@ -245,7 +245,7 @@ def test_turns_that_do_not_end_warn(monkeypatch, judging):
     for name, value in (
         ("_TURNS", 2),
         ("_STEPS", 3),
-        ("_RELIABILITY_TOL", 1e-9),
+        ("_SETTLED", 1e-9),
         ("_THETA_TOL", 0.0),
         ("_NOT_CONVERGED", 0.0),
     ):
