@@ -39,6 +39,7 @@ from skpref.gp._inducing import (
     Weights,
     moments,
     place,
+    spread_rows,
     transfer_weights,
     unexplained,
     unexplained_share,
@@ -84,10 +85,12 @@ from skpref.gp._prior import (
 )
 from skpref.gp._shared_noise import SitePrecision
 from skpref.gp._through_time import ThroughTime
+from skpref.gp._utilities import WORST
 
 __all__ = [
     "DRIFTS",
     "NEW_GROUP",
+    "WORST",
     "BatchSites",
     "ChainRule",
     "Components",
@@ -152,6 +155,7 @@ __all__ = [
     "posterior_parts",
     "present_posterior",
     "spanning_items",
+    "spread_rows",
     "unexplained",
     "unexplained_share",
     "utility_kernel",

@@ -771,11 +771,14 @@ def cost_of_points(comparisons: Comparisons, m: int) -> Cost:
     return Cost(float(rows) * m**2, float(m), 8.0 * m * (rows + 4.0 * m))
 
 
+def spread_rows(items: Array) -> Array:
+    """Return items, some that are evenly spread over their order if they are many."""
+    return items[np.linspace(0, len(items) - 1, min(len(items), SAMPLE)).astype(np.intp)]
+
+
 def _warn_far(Z, comparisons, kernel):
     """Warn of points that explain next to nothing of the items' utilities."""
-    items = comparisons.items
-    some = items[np.linspace(0, len(items) - 1, min(len(items), SAMPLE)).astype(np.intp)]
-    share = float(np.mean(unexplained_share(kernel, some, Z)))
+    share = float(np.mean(unexplained_share(kernel, spread_rows(comparisons.items), Z)))
     if share > _FAR:
         warn(
             f"The inducing points explain {1.0 - share:.1%} of the variance of the items' "

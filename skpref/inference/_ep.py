@@ -26,6 +26,7 @@ from skpref._utils import (
 from skpref.data import Comparisons
 from skpref.gp import (
     MOST_ENTRIES,
+    WORST,
     OrthantMoments,
     PriorRule,
     SitePrecision,
@@ -35,7 +36,6 @@ from skpref.gp import (
 )
 from skpref.inference._base import (
     SEARCH_TOL,
-    WORST,
     Approximation,
     Capabilities,
     Engine,
