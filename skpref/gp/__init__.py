@@ -73,6 +73,7 @@ from skpref.gp._posterior import (
     pair_moments,
 )
 from skpref.gp._prior import (
+    NOTICED,
     Cost,
     Marginals,
     MarginErrors,
@@ -90,6 +91,7 @@ from skpref.gp._utilities import WORST
 __all__ = [
     "DRIFTS",
     "NEW_GROUP",
+    "NOTICED",
     "WORST",
     "BatchSites",
     "ChainRule",

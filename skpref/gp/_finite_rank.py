@@ -50,6 +50,8 @@ from skpref.likelihoods import Likelihood
 _MARGIN = 30.0
 # Items, margins or features at most by which all are judged.
 SAMPLE = 2048
+# Candidates for each feature among which margins or items that span all others are sought.
+_CANDIDATES = 3
 
 
 class _GroupCodes(NamedTuple):
@@ -675,7 +677,7 @@ class FiniteRank(ByVector):
         """Choose margins whose features span those of all: (Q R)ᵀ for weights of variance 1."""
         features, rank = self._features, self._features.rank
         rng = np.random.default_rng(0)
-        some = rng.permutation(self.n_margins)[: 2 * rank]
+        some = rng.permutation(self.n_margins)[: _CANDIDATES * rank]
         least, before = np.sqrt(UNIT * self._largest), -1
         while True:
             position, Q, R = spanning_columns((features.rows(some) * self._scale).T, least)
@@ -770,7 +772,7 @@ def spanning_rows(items: Array, finite: FiniteFeatures, most: int) -> NDArray[np
     if sum(widths) > most:
         return None
     order = np.random.default_rng(0).permutation(len(items))
-    some = [order[: 2 * sum(widths)]]
+    some = [order[: _CANDIDATES * sum(widths)]]
     for code, term in zip(codes, finite.terms, strict=True):
         some.append(np.argmax(np.abs(term.values(items)), axis=0))
         if term.group:  # of each group as many as it has features, and one more
