@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from skpref._utils import (
     BLOCK,
+    NEGLIGIBLE,
     UNIT,
     Array,
     NoCovarianceError,
@@ -71,8 +72,6 @@ _JITTER = 1e-9
 # Mean variance of the points' utilities over that of their differences from the first, from which
 # on these differences are whitened. With 1e4 the jitter of a level moved probabilities by .005.
 _LEVEL = 100.0
-# Share of its variance that a point has beyond the others where they need none.
-_APART = 1e-10
 
 
 class Weights(NamedTuple):
@@ -171,7 +170,7 @@ def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
     if finite_features(kernel, Z.shape[1]) is not None:
         with suppress(NoCovarianceError):
             inverse = inverse_cholesky(K.T)[0]
-            if np.all(np.diagonal(inverse) ** 2 * np.diagonal(K) < 1.0 / _APART):
+            if np.all(np.diagonal(inverse) ** 2 * np.diagonal(K) < 1.0 / NEGLIGIBLE):
                 return inverse, 0.0
     return whitening(K), _JITTER
 
