@@ -19,6 +19,7 @@ from skpref.collaborative._tastes import (
     marginal_tastes,
 )
 from skpref.collaborative._teams import AnswerSites, ByUser, Crew, divide_into_teams
+from skpref.fitting import ENOUGH
 from skpref.gp import Inducing
 from skpref.inference import Pass
 from skpref.likelihoods import Likelihood
@@ -354,8 +355,6 @@ def _update_covariances(
     return Covariances(own, shared)
 
 
-# Answers that they are learned from, of as few users as give so many.
-_ANSWERS = 5000
 # Functions that they are made of, at most: of more the covariance is not known from some users, and
 # what leads among the items is as good; and passes.
 _CANDIDATES = 30
@@ -388,11 +387,11 @@ def learn_functions(task: Task, n_jobs: int | None = None) -> Task:
 
 
 def _sample_users(task):
-    """Return the task of a fixed random sample of users."""
+    """Return the task of a fixed random sample of users, as few as give enough answers."""
     by_user = task.by_user
     order = np.random.default_rng(0).permutation(by_user.n_users)
     counts = np.bincount(by_user.user, minlength=by_user.n_users)[order]
-    n = int(np.searchsorted(np.cumsum(counts), _ANSWERS)) + 1
+    n = int(np.searchsorted(np.cumsum(counts), ENOUGH.sparse)) + 1
     users = np.sort(order[:n])
     features = task.features
     if features is not None:

@@ -30,6 +30,7 @@ from skpref.collaborative._posterior import CollaborativePosterior, TastesPoster
 from skpref.collaborative._users import UserTable
 from skpref.data import Training
 from skpref.fitting import (
+    LONG,
     Settings,
     make_model,
     report_fit,
@@ -40,7 +41,6 @@ from skpref.kernels import seen_columns
 
 # Of a pass over products of weights and functions, for an answer and a function: array by array.
 _PRODUCT = 4e3
-_LONG = 60.0
 
 
 def warn_cost(
@@ -73,7 +73,7 @@ def warn_cost(
     work = 2.0 * max_iter * (n_duels * of_duel + n_users * of_user)
     crowded = bytes_ > 0.7 * available_bytes()
     seconds = seconds_of(work)
-    if seconds < _LONG and not crowded:
+    if seconds < LONG and not crowded:
         return
     took = f"{seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"{seconds:.0f} s"
     warn(

@@ -14,7 +14,7 @@ from skpref.fitting._averaging import (
 from skpref.fitting._biases import judged_comparisons, judged_rows
 from skpref.fitting._components import components_in_words
 from skpref.fitting._fit import Fitted, Start, evaluate_evidence, fit_posterior, match_state
-from skpref.fitting._forecast import seconds_of
+from skpref.fitting._forecast import LONG, seconds_of
 from skpref.fitting._hyperpriors import (
     Hyperprior,
     LogNormal,
@@ -88,6 +88,7 @@ from skpref.fitting._streaming import (
 
 __all__ = [
     "ENOUGH",
+    "LONG",
     "UNITS",
     "Fitted",
     "Hyperprior",

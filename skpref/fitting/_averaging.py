@@ -23,7 +23,7 @@ from skpref._utils import (
 )
 from skpref.data import Comparisons
 from skpref.fitting._forecast import seconds_of_ep_run
-from skpref.fitting._hyperpriors import HalfCauchy, LogNormal, LogStudent
+from skpref.fitting._hyperpriors import PART_MEDIAN, HalfCauchy, LogNormal, LogStudent
 from skpref.fitting._model import Evaluation, Model
 from skpref.fitting._search import (
     Search,
@@ -34,8 +34,6 @@ from skpref.fitting._search import (
 from skpref.gp import Posterior, utility_posterior
 from skpref.inference import State
 
-# Median of the ratio of a threshold to the deviation of the noise.
-_THRESHOLD = 0.5
 # Steps of the differences of gradients, in nats or deviations of the noise.
 STEP = 0.1
 # The points are spread so many times as wide as Laplace's normal, of this deviation at most.
@@ -161,7 +159,7 @@ def ratio_prior(model: Model, comparisons: Comparisons) -> RatioPrior:
     if noise is not None:
         scales[noise] = False
     for at in np.flatnonzero(scales & ~linear):
-        add(np.eye(n)[at] - powers[at] * sigma, -powers[at] * rest, _THRESHOLD, powers[at])
+        add(np.eye(n)[at] - powers[at] * sigma, -powers[at] * rest, PART_MEDIAN, powers[at])
     rows, centres, deviations = zip(*ratios, strict=True) if ratios else ((), (), ())
     return RatioPrior(
         np.array(rows).reshape(-1, n),

@@ -14,8 +14,9 @@ from skpref.gp import TimeSpread, feature_spread, varying
 from skpref.kernels import amplitude_powers, lengthscale_indices, time_powers
 from skpref.likelihoods import Likelihood
 
-# Median of the deviations of parts beside the one that is the unit of the utility.
-_PART = 0.5
+# Median of the deviations of parts beside the one that is the unit of the utility, and of
+# thresholds in deviations of the noise.
+PART_MEDIAN = 0.5
 # Deviation of the logarithm of a lengthscale of time, which nothing else tells the scale of.
 _TIME = 1.5
 _ALLOWED = "'lognormal', None or a pair (median, deviation of the logarithm)"
@@ -232,7 +233,9 @@ def variance_priors(kernel: Kernel, beside: bool = False) -> tuple[Hyperprior, .
     if not kernel.n_dims or not (parts or beside):
         return ()
     unit = LogStudent(np.array([effects]), np.zeros(1))
-    return (unit, HalfCauchy(np.array(parts), np.full(len(parts), _PART))) if parts else (unit,)
+    return (
+        (unit, HalfCauchy(np.array(parts), np.full(len(parts), PART_MEDIAN))) if parts else (unit,)
+    )
 
 
 def group_priors(effects: Kernel, n_before: int, unit: float) -> tuple[Hyperprior, ...]:
@@ -248,7 +251,7 @@ def group_priors(effects: Kernel, n_before: int, unit: float) -> tuple[Hyperprio
         Variance of the utilities: the median of a deviation is half of its root.
     """
     index = n_before + np.flatnonzero(amplitude_powers(effects))
-    return (HalfCauchy(index, np.full(len(index), _PART * np.sqrt(unit)), is_sole=True),)
+    return (HalfCauchy(index, np.full(len(index), PART_MEDIAN * np.sqrt(unit)), is_sole=True),)
 
 
 def drift_priors(
@@ -289,7 +292,7 @@ def drift_priors(
     variances = np.flatnonzero(np.array(amplitude_powers(kernel), dtype=np.intp))
     variances = variances[variances >= n_static]
     if len(variances):
-        scale = _PART * np.sqrt(np.where(powers[variances] < 0, unit / spread.span, unit))
+        scale = PART_MEDIAN * np.sqrt(np.where(powers[variances] < 0, unit / spread.span, unit))
         priors.append(HalfCauchy(n_before + variances, scale))
     return tuple(priors)
 

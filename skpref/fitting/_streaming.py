@@ -27,6 +27,7 @@ from skpref.gp import (
     ThroughTime,
     Weights,
     spanning_items,
+    spread_rows,
     transfer_weights,
     unexplained,
     unexplained_share,
@@ -34,8 +35,6 @@ from skpref.gp import (
 from skpref.inference import EP, SVI, Engine, Problem, check_answers
 from skpref.kernels import seen_columns
 
-# Items of a piece that may become inducing points, at most.
-_CANDIDATES = 2000
 # An item may become one where its residual share of the prior variance is larger than this quantile
 # of those of the items that the points were chosen for, within limits.
 _COVERED = 0.95
@@ -383,7 +382,7 @@ def _fitted_weights(fitted):
 
 def _residual_share_limit(fitted):
     """Return the residual share of prior variance that most items of a fit stay below, clipped."""
-    items, model = _spread_subset(fitted.comparisons.items), fitted.model
+    items, model = spread_rows(fitted.comparisons.items), fitted.model
     shares = unexplained_share(model.kernel, items, _inducing_rule(model).points)
     return float(np.clip(np.quantile(shares, _COVERED), *_UNSEEN))
 
@@ -393,7 +392,7 @@ def _choose_points(sample, model, unseen):
 
     Any move of points loses something of what was told.
     """
-    items, kernel = _spread_subset(sample.items), model.kernel
+    items, kernel = spread_rows(sample.items), model.kernel
     stay = grow_inducing_points(items, model, unseen)
     moved = _inducing_rule(at_points(model, None).prepare(sample, 0)).points
     shares = [float(np.mean(unexplained_share(kernel, items, Z))) for Z in (stay, moved)]
@@ -424,16 +423,9 @@ def grow_inducing_points(
     elif (spanning := spanning_items(items, kernel)) is not None:  # each new feature counts
         unseen, items = TOLERANCE, spanning
     else:
-        items = _spread_subset(items)
+        items = spread_rows(items)
     if room <= 0:
         return Z
     least = unseen * float(np.max(kernel.diag(items)))
     factor, order = pivoted_cholesky(unexplained(kernel, items, Z), least)
     return np.concatenate([Z, items[order[: min(factor.shape[1], room)]]])
-
-
-def _spread_subset(items):
-    """Return items, spread-out ones if they are many."""
-    if len(items) <= _CANDIDATES:
-        return items
-    return items[np.linspace(0, len(items) - 1, _CANDIDATES).astype(np.intp)]

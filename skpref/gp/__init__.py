@@ -39,6 +39,7 @@ from skpref.gp._inducing import (
     Weights,
     moments,
     place,
+    spread_rows,
     transfer_weights,
     unexplained,
     unexplained_share,
@@ -72,6 +73,7 @@ from skpref.gp._posterior import (
     pair_moments,
 )
 from skpref.gp._prior import (
+    NOTICED,
     Cost,
     Marginals,
     MarginErrors,
@@ -84,10 +86,13 @@ from skpref.gp._prior import (
 )
 from skpref.gp._shared_noise import SitePrecision
 from skpref.gp._through_time import ThroughTime
+from skpref.gp._utilities import WORST
 
 __all__ = [
     "DRIFTS",
     "NEW_GROUP",
+    "NOTICED",
+    "WORST",
     "BatchSites",
     "ChainRule",
     "Components",
@@ -152,6 +157,7 @@ __all__ = [
     "posterior_parts",
     "present_posterior",
     "spanning_items",
+    "spread_rows",
     "unexplained",
     "unexplained_share",
     "utility_kernel",

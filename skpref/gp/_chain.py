@@ -44,8 +44,8 @@ _NO_REST = (
     "than the noise. Rescale the features (for instance Itemwise(StandardScaler())), raise "
     "noise_variance or its lower bound, or take items='joint' in the engine."
 )
-# Of a margin in multiplications: a run of an engine, and as much again by the state's square.
-_MARGIN, _STATE = 1_500.0, 600.0
+# Multiplications of an engine's run for a margin, by the state's square.
+_MARGIN = 600.0
 
 
 class _Messages(NamedTuple):
@@ -186,7 +186,7 @@ class IndependentItems(Prior):
             return Cost(np.inf, np.inf, np.inf)
         n, width = len(comparisons.rows), drifts.drift.size**2
         sides = 1 if drifts.teams is None else len(drifts.teams.members)
-        many = n * sides * (_MARGIN + _STATE * width)
+        many = n * sides * _MARGIN * (2.0 + width)
         steps = len(_margin_nodes(comparisons, drifts).nodes.steps)
         return Cost(many, 1.0, 8.0 * n * sides * (40.0 + 8.0 * width), many, steps)
 

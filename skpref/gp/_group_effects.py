@@ -18,7 +18,7 @@ from skpref.data import Comparisons, ParsedX, distinct_rows
 from skpref.gp._posterior import PairMoments, Posterior, concatenate_blocks, pair_moments
 from skpref.gp._prior import Marginals, Prior, Sites
 from skpref.gp._shared_noise import site_entries
-from skpref.gp._utilities import as_columns
+from skpref.gp._utilities import LARGE, as_columns
 from skpref.kernels import (
     Kernel,
     Padded,
@@ -32,8 +32,6 @@ from skpref.likelihoods import Likelihood
 
 # The group of an answer whose group was not in the fit.
 NEW_GROUP = -1
-# Pairs of a group that are asked about together, if the group has no more answers than that.
-LEAST_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +155,7 @@ class GroupedPosterior(Posterior):
                 continue
             # The joint covariance is of the pairs that are asked about and those of the group.
             n_fitted = len(self.sites.sites_of_group(group)[0])
-            for some in row_blocks(len(which), 1, max(n_fitted, LEAST_BLOCK)):
+            for some in row_blocks(len(which), 1, max(n_fitted, LARGE)):
                 rows = which[some]
                 n = len(rows)
                 columns = np.tile(

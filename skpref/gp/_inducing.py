@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from skpref._utils import (
     BLOCK,
+    NEGLIGIBLE,
     UNIT,
     Array,
     NoCovarianceError,
@@ -71,8 +72,6 @@ _JITTER = 1e-9
 # Mean variance of the points' utilities over that of their differences from the first, from which
 # on these differences are whitened. With 1e4 the jitter of a level moved probabilities by .005.
 _LEVEL = 100.0
-# Share of its variance that a point has beyond the others where they need none.
-_APART = 1e-10
 
 
 class Weights(NamedTuple):
@@ -171,7 +170,7 @@ def _whitening(kernel: Kernel, Z: Array, K: Array) -> tuple[Array, float]:
     if finite_features(kernel, Z.shape[1]) is not None:
         with suppress(NoCovarianceError):
             inverse = inverse_cholesky(K.T)[0]
-            if np.all(np.diagonal(inverse) ** 2 * np.diagonal(K) < 1.0 / _APART):
+            if np.all(np.diagonal(inverse) ** 2 * np.diagonal(K) < 1.0 / NEGLIGIBLE):
                 return inverse, 0.0
     return whitening(K), _JITTER
 
@@ -771,11 +770,14 @@ def cost_of_points(comparisons: Comparisons, m: int) -> Cost:
     return Cost(float(rows) * m**2, float(m), 8.0 * m * (rows + 4.0 * m))
 
 
+def spread_rows(items: Array) -> Array:
+    """Return items, some that are evenly spread over their order if they are many."""
+    return items[np.linspace(0, len(items) - 1, min(len(items), SAMPLE)).astype(np.intp)]
+
+
 def _warn_far(Z, comparisons, kernel):
     """Warn of points that explain next to nothing of the items' utilities."""
-    items = comparisons.items
-    some = items[np.linspace(0, len(items) - 1, min(len(items), SAMPLE)).astype(np.intp)]
-    share = float(np.mean(unexplained_share(kernel, some, Z)))
+    share = float(np.mean(unexplained_share(kernel, spread_rows(comparisons.items), Z)))
     if share > _FAR:
         warn(
             f"The inducing points explain {1.0 - share:.1%} of the variance of the items' "

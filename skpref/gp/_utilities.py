@@ -34,9 +34,10 @@ _ITEM_SIDE = 1.6
 LARGE = 256
 # Reciprocal condition (in the 1-norm) of a prior covariance down to which its inverse is used.
 _SOUND = 1e-10
-# Rounding of a margin's mean, in deviations, from which on the second way is not taken. The weights
-# are a difference of terms as large as L; that comes back times K, where no variance damps it.
-_LOST = 1e-3
+# Rounding of a margin's mean, in deviations, that is not worth having: beyond it the second way is
+# not taken, and engines do not end. The weights are a difference of terms as large as L; that comes
+# back times K, where no variance damps it.
+WORST = 1e-3
 # Prior variance times precision from which on a root of L is sought without any difference.
 STRONG = 1e8
 # Share of entries up to which a product with a sparse matrix is quicker than with a full one.
@@ -133,7 +134,7 @@ class ByPrecision:
 
     def condition(self, laplacian: Array | csr_array) -> Utilities:
         """Return the utilities given sites of this L; NoCovarianceError where digits are lost."""
-        if ROUNDING * self._norm * float(np.max(laplacian.diagonal())) ** 1.5 > _LOST:
+        if ROUNDING * self._norm * float(np.max(laplacian.diagonal())) ** 1.5 > WORST:
             raise NoCovarianceError("almost no noise: rounding leaves too few digits")
         precision = self._inverse.copy(order="F")
         if isinstance(laplacian, csr_array):

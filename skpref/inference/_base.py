@@ -43,8 +43,6 @@ class Pass(NamedTuple):
 
 PriorT = TypeVar("PriorT", bound=Prior)
 Found = TypeVar("Found", bound=Marginals | Moments)
-# Beyond this residual, in posterior standard deviations, what rounding left is not worth having.
-WORST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,8 +107,9 @@ def diagnose(judged, of_answer, split, burn_in, rejected_share, method):
 
 # Batches of draws that an automatic burn-in may discard, and the one that is kept.
 _TRIES = 4
-# Multiplications in whose time a coordinate passes a wall.
-_WALL = 30.0
+# Multiplications in whose time a coordinate passes a wall, and coordinates that passing one costs
+# beside those that there are.
+_WALL, _OVERHEAD = 30.0, 200.0
 # Walls of a trajectory that are worth their time, and as many an answer: agreeing answers meet
 # about half an answer.
 _FEW_WALLS, _WALLS_PER_ANSWER = 200, 4
@@ -116,7 +117,7 @@ _FEW_WALLS, _WALLS_PER_ANSWER = 200, 4
 
 def wall_work(n_answers: int) -> float:
     """Return the multiplications that one wall of a trajectory of exact HMC costs."""
-    return _WALL * n_answers
+    return _WALL * (n_answers + _OVERHEAD)
 
 
 def bearable_walls(n_answers: int) -> int:

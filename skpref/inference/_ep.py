@@ -26,6 +26,7 @@ from skpref._utils import (
 from skpref.data import Comparisons
 from skpref.gp import (
     MOST_ENTRIES,
+    WORST,
     OrthantMoments,
     PriorRule,
     SitePrecision,
@@ -35,7 +36,6 @@ from skpref.gp import (
 )
 from skpref.inference._base import (
     SEARCH_TOL,
-    WORST,
     Approximation,
     Capabilities,
     Engine,
@@ -49,8 +49,6 @@ from skpref.inference._laplace import starting_sites
 from skpref.inference._natural import MEMORY
 from skpref.likelihoods import INEQUALITY, Answers, Likelihood, TiltedMoments
 
-# A residual this many times the best one so far is a step gone wrong.
-_GROWTH = 30.0
 # Sweeps that did not halve the residual: then rounding is asked whether it allows any more.
 _PATIENCE = 10
 # Means are brought this much nearer than variances before these are found again.
@@ -72,7 +70,7 @@ class EP(Engine):
     The probit factor of every duel is replaced by a Gaussian site that reproduces the first two
     moments of the factor times its cavity. Sites are updated in parallel, one factorisation a
     sweep, which with many duels serves until the means agree; Anderson's extrapolation over the
-    last sweeps shortens the way to the fixed point, and a sweep that leads away from it is taken
+    last sweeps shortens the way to the fixed point, and a sweep to sites without moments is taken
     back and damped.
 
     Parameters
@@ -186,7 +184,7 @@ class EP(Engine):
             if converged or is_astray:
                 break
             sweep.solve_repeated_sites()
-            if not sweep.residual <= _GROWTH * best.residual:
+            if not np.isfinite(sweep.residual):
                 sites = path.step_from_best(best)
             else:
                 sites = path.next_sites(sweep)

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from skpref._utils import TOLERANCE, check_number
 from skpref.data import Comparisons
-from skpref.gp import PriorRule, Sites
+from skpref.gp import WORST, PriorRule, Sites
 from skpref.inference._base import (
-    WORST,
     Approximation,
     Capabilities,
     Engine,

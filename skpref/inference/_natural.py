@@ -12,8 +12,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from skpref._utils import NEGLIGIBLE, Array, NoCovarianceError
 from skpref.data import Comparisons, Rows
-from skpref.gp import Inducing, MarginMoments, Moments, Pull, Weights, moments
-from skpref.inference._base import WORST, Pass, State
+from skpref.gp import NOTICED, Inducing, MarginMoments, Moments, Pull, Weights, moments
+from skpref.inference._base import Pass, State
 from skpref.likelihoods import Answers, Expected, Likelihood
 
 # The shortest step.
@@ -221,7 +221,7 @@ def ascend(
             break
         ahead = path.next_step(weights, evaluation)
         if ahead is None:
-            converged = residual <= max(tol, WORST)
+            converged = residual <= max(tol, NOTICED)
             break
         weights, evaluation = ahead
     at = evaluation.at

@@ -16,9 +16,6 @@ from skpref._utils import (
     row_blocks,
 )
 
-# Deviations of the margin, in those of the noise, up to which Gauss–Hermite's rule has an error of
-# 1e-9 for the probit; beyond, its bend is integrated on panels of its own.
-_NARROW = 1.0
 _FEW, _MANY = (np.polynomial.hermite_e.hermegauss(n) for n in (20, 32))
 # log Φ(u) is nothing above, and a standard normal beyond ± so many deviations.
 SURE = 8.5
@@ -160,8 +157,9 @@ def expected_log_ndtr(mean: Array, variance: Array, with_value: bool = True) -> 
     """Return E[log Φ(u)], u ~ N(mean, variance); without its value that is NaN."""
     deviation = _deviation(variance)
     values = np.full((3, len(mean)), np.nan)
-    # Far below zero log Φ is all but a parabola, however wide the Gaussian.
-    narrow = (deviation <= _NARROW) | (mean < -6.0 * deviation)
+    # Of a Gaussian no wider than the bend of log Φ Gauss–Hermite's rule errs by 1e-9; beyond that
+    # the bend is integrated on panels of its own. Far below zero log Φ is all but a parabola.
+    narrow = (deviation <= 1.0) | (mean < -6.0 * deviation)
     nodes, weights = _FEW
     for part in (narrow, ~narrow):
         every = np.flatnonzero(part)

@@ -18,7 +18,7 @@ from skpref.data import DUEL, INEQUALITY, TIE, Answers, check_kinds
 from skpref.likelihoods._base import Derivatives, Likelihood, Site, TiltedMoments, TruncationBox
 from skpref.likelihoods._expected import SURE, Expected, expected_log_ndtr
 from skpref.likelihoods._normal import Slab, mills, slab, standardise
-from skpref.likelihoods._repeats import equal_slab_sites, find_repeated_sites
+from skpref.likelihoods._repeats import find_repeated_sites
 
 
 class Intervals(NamedTuple):
@@ -573,26 +573,20 @@ class Probit(ExpectedProbit):
     ) -> Site:
         """Return the common site of equal answers, see `Likelihood.repeated_site`.
 
-        Unknown for joint answers, and for some slabs if they are dozens of deviations of the noise
-        wide.
+        Unknown for joint answers and slabs, whose few repeats EP's own steps settle.
         """
         rows, noise = self._intervals(answers), self.margin_variance
         if rows is None:
             start = None if guess is None else guess[0] / np.sqrt(guess[1] + noise)
             return Site(*find_repeated_sites(mean, variance, counts, noise, start))
         precision, shift = np.full((2, len(mean)), np.nan)
-        for at in (rows.half_lines, rows.slabs):
-            if not len(at):
-                continue
+        at = rows.half_lines
+        if len(at):
             away = rows.shift[at]
+            start = None if guess is None else (guess[0][at] + away) / np.sqrt(guess[1][at] + noise)
             cavities = mean[at] + away, variance[at], counts[at], noise
-            cavity = None if guess is None else (guess[0][at] + away, guess[1][at])
-            if at is rows.slabs:
-                sites = equal_slab_sites(*cavities, rows.width, cavity)
-            else:
-                start = None if cavity is None else cavity[0] / np.sqrt(cavity[1] + noise)
-                sites = find_repeated_sites(*cavities, start)
-            precision[at], shift[at] = sites[0], sites[1] - sites[0] * away
+            precision[at], pull = find_repeated_sites(*cavities, start)
+            shift[at] = pull - precision[at] * away
         return Site(precision, shift)
 
     def regions(self, answers: Answers) -> TruncationBox:

@@ -1,5 +1,7 @@
 """Few functions that tastes weigh: those along which people differ."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.collaborative import _learn as _study
+from skpref.fitting import ENOUGH
 
 N_ITEMS, N_USERS = 10, 50
 RNG = np.random.default_rng(0)
@@ -77,5 +80,5 @@ def test_variances_and_covariances_agree(one):
 
 
 def test_some_users_are_enough(monkeypatch):
-    monkeypatch.setattr("skpref.collaborative._fit._ANSWERS", 250)
+    monkeypatch.setattr("skpref.collaborative._fit.ENOUGH", replace(ENOUGH, sparse=250))
     assert fitted(1).score(OTHERS, WON, users=USERS) > 0.9

@@ -245,9 +245,8 @@ def test_turns_that_do_not_end_warn(monkeypatch, judging):
     for name, value in (
         ("_TURNS", 2),
         ("_STEPS", 3),
-        ("_RELIABILITY_TOL", 1e-9),
-        ("_THETA_TOL", 0.0),
-        ("_NOT_CONVERGED", 0.0),
+        ("_SETTLED", 0.0),
+        ("_MOVED_AWAY", 0.0),
     ):
         monkeypatch.setattr(_judging, name, value)
     respondents = Respondents(["a", "b"], "judge")

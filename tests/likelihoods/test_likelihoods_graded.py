@@ -125,7 +125,10 @@ def test_sites_of_equal_grades_are_a_fixed_point(counts):
     mean, variance = np.linspace(-1.0, 2.0, n), np.full(n, 0.7)
     site = TIED.repeated_site(mean, variance, np.full(n, counts), answers)
     known = np.isfinite(site.precision)
-    assert known.all()
+    # Grades between two thresholds are left to the steps of EP itself.
+    assert known.sum() == np.isinf(TIED.regions(answers).upper).sum() > 0
+    mean, variance, answers = mean[known], variance[known], answers.take(known)
+    site = type(site)(site.precision[known], site.shift[known])
     precision = 1.0 / variance + (counts - 1.0) * site.precision
     centre = (mean / variance + (counts - 1.0) * site.shift) / precision
     at = TIED.tilted(centre, 1.0 / precision, answers)
