@@ -19,6 +19,7 @@ from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, du
 from skpref._judging._store import Vote, VoteQuestion, VoteStore, item_key
 from skpref._utils import csv_text, printable_text
 from skpref.data import DuelScale
+from skpref.plotting import winner_position
 from skpref.widgets import LAST_ANSWERS, WAYS, duel_choices, question_prompt
 
 # The question that is shown, and the one after it, whose pictures a browser loads meanwhile.
@@ -289,11 +290,9 @@ class VoteDesk:
 
     def _history_entry(self, vote: Vote) -> dict:
         """Return what a vote chose, as the strip of the last answers shows it."""
-        shown, outcome = vote.question.items, vote.outcome
-        position = outcome["chosen"] if isinstance(outcome, dict) else int(has_first_lost(outcome))
-        if outcome == "tie":
+        number = self._winner_of(vote)
+        if number is None:
             return {"text": "no difference"}
-        number = shown[position]
         if number not in self._items:
             return {"text": "a file that is gone"}
         item = self._items[number]
@@ -419,11 +418,8 @@ class VoteDesk:
 
     def _winner_of(self, vote):
         """Return the number of the item that a vote chose; None for a tie."""
-        if vote.outcome == "tie":
-            return None
-        if isinstance(vote.outcome, dict):
-            return vote.question.items[vote.outcome["chosen"]]
-        return vote.question.items[has_first_lost(vote.outcome)]
+        position = winner_position(vote.outcome)
+        return None if position is None else vote.question.items[position]
 
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
@@ -468,11 +464,6 @@ class VoteDesk:
             }
             records.append(record)
         return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
-
-
-def has_first_lost(outcome: Any) -> bool:
-    """Return whether the first item of a duel lost, by its outcome."""
-    return outcome != "tie" and outcome <= 0
 
 
 def text_stimulus(item: JudgedItem) -> dict:

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import io
 import os
-import tempfile
 import time
 import zipfile
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import get_data_home
 
-from skpref._utils import check_number
+from skpref._utils import check_number, replace_files
 
 
 def bundled_path(name: str) -> Traversable:
@@ -174,15 +173,6 @@ def _read_members(content, names):
     return files
 
 
-def store(folder: Path, name: str, content: bytes) -> None:
-    """Write a file in one step, so that a killed run leaves no partial one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        part = Path(scratch) / name
-        part.write_bytes(content)
-        os.replace(part, folder / name)
-
-
 class _DownloadLimit:
     """End a download that is larger than all that are wanted here, as a progress bar of pooch's."""
 
@@ -229,9 +219,11 @@ def _download_missing(source, missing, home, n_retries, delay):
         for name in missing:
             attempts(pooch.retrieve, source.url + name, source.checksums[name], name, folder)
         return
-    for name, content in unpack(attempts(_download_archive, source.url), source).items():
-        if find_file(home, source.folders, name) is None:
-            store(folder, name, content)
+    files = unpack(attempts(_download_archive, source.url), source)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_files(
+        folder, {name: files[name] for name in files if not find_file(home, source.folders, name)}
+    )
 
 
 def fetch_texts(

@@ -60,7 +60,7 @@ def read_run(optimizer: Any) -> Run:
     )
     ends = np.cumsum([len(items) for items, _ in history])[:-1]
     shown = np.split(inverse.reshape(-1), ends)
-    places = [_winner_position(outcome) for _, outcome in history]
+    places = [winner_position(outcome) for _, outcome in history]
     best = [
         None if place is None else int(positions[place])
         for place, positions in zip(places, shown, strict=True)
@@ -68,7 +68,7 @@ def read_run(optimizer: Any) -> Run:
     return Run([flat[i] for i in first], rows, shown, best)
 
 
-def _winner_position(outcome: Any) -> int | None:
+def winner_position(outcome: Any) -> int | None:
     """Return the position of the best item shown; None if the answer does not say."""
     if isinstance(outcome, dict):
         position = outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
