@@ -28,6 +28,7 @@ from skpref._utils import (
     replace_files,
     whole_percent,
 )
+from skpref.fitting import UNITS
 from skpref.plotting import LeaderboardDisplay, LeaderboardsDisplay, board_svg
 
 # Heads of columns on paper; files have the names themselves.
@@ -413,9 +414,9 @@ def as_json(report: BoardReport) -> str:
         "n_read": report.n_read,
         "n_votes": report.n_votes,
         "dropped": report.dropped,
-        "unit": report.unit,
-        "unit_in_words": report.unit_in_words,
-        "level": report.level,
+        "unit": report.board.unit,
+        "unit_in_words": UNITS[report.board.unit],
+        "level": report.board.level,
         "base": report.base,
         "board": _table_records(report.table),
         "win_rates": {

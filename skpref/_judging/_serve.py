@@ -4,6 +4,7 @@ import csv
 import errno
 import secrets
 import socket
+import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -190,4 +191,5 @@ def _print_addresses(desk: Any, access: Access, hosts: list[str], port: int) -> 
 
 def _write_line(line: str) -> None:
     """Write one line to the terminal, control characters escaped."""
-    print(printable_text(line), flush=True)
+    sys.stdout.write(printable_text(line) + "\n")
+    sys.stdout.flush()

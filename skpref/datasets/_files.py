@@ -229,7 +229,6 @@ def _download_missing(source, missing, home, n_retries, delay):
 def fetch_texts(
     source: Source,
     names: Sequence[str],
-    *,
     data_home: str | os.PathLike | None,
     download_if_missing: bool,
     n_retries: int,
