@@ -73,8 +73,8 @@ class VoteDesk:
         for number, item in self._items.items():
             of_prompt = self._of_prompt.setdefault(item.prompt, {})
             of_prompt.setdefault(item.competitor, []).append(number)
-        scale = DuelScale(ties=True, levels=1 + form.grades)
-        self._choices = duel_choices(scale)
+        # A set of few items is a duel without ties.
+        self._choices = duel_choices(DuelScale(ties=form.size == 2, levels=1 + form.grades))
         self.planner = Planner(self.make_task) if plans else None
 
     def board_html(self) -> str:
@@ -268,16 +268,10 @@ class VoteDesk:
             "context": self._items[shown[0]].prompt,
             "items": [self._stimulus(number) for number in shown],
             "answer": self.form.answer,
-            "choices": self._duel_choices() if kind == "duel" else [],
+            "choices": self._choices if kind == "duel" else [],
             "comment": True,
             "ahead": [self._stimulus(k) for each in questions[1:] for k in each.items],
         }
-
-    def _duel_choices(self):
-        """Return the answers that a question of this size allows."""
-        if self.form.size > 2:  # a set of few items, which has no ties
-            return [each for each in self._choices if each["side"] is not None]
-        return self._choices
 
     def _stimulus(self, number: int) -> dict:
         """Return an item as the page shows it: the address of its file, or its text."""
@@ -293,9 +287,9 @@ class VoteDesk:
         number = self._winner_of(vote)
         if number is None:
             return {"text": "no difference"}
-        if number not in self._items:
+        item = self._items.get(number)
+        if item is None:
             return {"text": "a file that is gone"}
-        item = self._items[number]
         picture = {"url": f"items/{number}"} if item.mime.startswith("image/") else {}
         return {"text": printable_text(item.name), **picture}
 

@@ -33,9 +33,7 @@ def read_text(name: str) -> str:
 
 def read_integers(name: str) -> np.ndarray:
     """Return the integers of a bundled CSV file without its header, (n_rows, n_columns)."""
-    header, _, body = read_text(name).partition("\n")
-    values = np.array(body.replace(",", " ").split(), dtype=np.int64)
-    return values.reshape(-1, header.count(",") + 1)
+    return np.loadtxt(io.StringIO(read_text(name)), np.int64, delimiter=",", skiprows=1, ndmin=2)
 
 
 # Bytes; nothing that is wanted here is near these, what a server sends in its place may be.
