@@ -77,8 +77,8 @@ def make_desk(arguments: Any) -> Any:
             f"got --top {arguments.top} of {n_competitors} items; fewer than all are allowed. "
             "Give a smaller number, or leave it out."
         )
-    goals = arguments.votes, arguments.until, arguments.top
-    if n_competitors > 10 and goals == (None, None, None):
+    goals = VoteGoals(arguments.checks, arguments.votes, arguments.until, arguments.top)
+    if n_competitors > 10 and goals == VoteGoals(arguments.checks):
         _write_line(
             f"skpref: note: questions are about the whole order of {n_competitors} items. --top 5 "
             "asks who the first five are, which takes about a quarter of the votes; --votes or "
@@ -92,7 +92,7 @@ def make_desk(arguments: Any) -> Any:
             store,
             source,
             VoteForm(arguments.size, arguments.answer, arguments.grades),
-            VoteGoals(arguments.checks, arguments.votes, arguments.until, arguments.top),
+            goals,
             features=features,
             prompt=arguments.question,
         )
