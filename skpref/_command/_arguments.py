@@ -7,7 +7,6 @@ import warnings
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from skpref._command._judge import add_judge_command, run_judge
 from skpref._command._rank import rank_votes
 from skpref._command._report import MEANINGS, BoardReport, as_options
 from skpref._command._writers import as_text, write
-from skpref._utils import printable_text
+from skpref._utils import printable_text, skpref_version
 from skpref.fitting import UNITS
 
 _EXAMPLES = """examples:
@@ -141,11 +140,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="skpref", description="Preference learning from votes, on the command line."
     )
-    try:
-        installed_version = version("skpref")
-    except PackageNotFoundError:
-        installed_version = "not installed"
-    parser.add_argument("--version", action="version", version=f"skpref {installed_version}")
+    parser.add_argument("--version", action="version", version=f"skpref {skpref_version()}")
     commands = parser.add_subparsers(title="commands", dest="command", required=True)
     rank = commands.add_parser(
         "rank",

@@ -125,15 +125,10 @@ def run_judge(arguments: Any) -> None:
         If the arguments or files are not as they must be.
     """
     try:
-        import markdown_it
-        import starlette
-        import uvicorn
-    except ImportError as error:
+        from skpref._judging import serve_judging
+    except ModuleNotFoundError as error:
         raise ImportError(
             "skpref judge requires a web server. You can install it with `pip install "
             '"skpref[judge]"`'
         ) from error
-    del markdown_it, starlette, uvicorn
-    from skpref._judging import serve_judging
-
     serve_judging(arguments)

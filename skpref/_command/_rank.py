@@ -20,7 +20,7 @@ from skpref._command._times import BoardTimes, StrengthDrift, days_since_epoch
 from skpref._utils import check_number
 from skpref.data import check_groups_repeat, parse_time
 from skpref.duels import from_votes
-from skpref.fitting import UNITS, without_component_warnings
+from skpref.fitting import without_component_warnings
 from skpref.inspection import (
     answer_effects,
     check,
@@ -227,9 +227,6 @@ def _make_report(arguments: Any, votes: Bunch, model: Any, times: BoardTimes | N
         dropped={as_options(reason): n for reason, n in votes.dropped.items()},
         n_votes=len(np.unique(votes.rows)),
         n_read=votes.n_read,
-        unit=arguments.unit,
-        unit_in_words=UNITS[arguments.unit],
-        level=arguments.level,
         base=base,
         board=board,
         rates=rates,

@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from skpref._command._times import BoardTimes, StrengthDrift
 from skpref._utils import probability_text
-from skpref.fitting import components_in_words
+from skpref.fitting import UNITS, components_in_words
 from skpref.inspection import ModelCheck
 
 # A smaller change of strengths, in deviations of an item's noise, is none: it would not change a
@@ -50,11 +50,11 @@ class BoardReport:
 
     Attributes
     ----------
-    title, source, summary, unit, unit_in_words : str
+    title, source, summary : str
     dropped : dict of str to int
     n_votes, n_read, n_pairs, n_prior_alone : int
-    level, base : float
-        Probability that an interval holds; what is written for the mean utility.
+    base : float
+        What is written for the mean utility.
     board : Bunch
         Of `skpref.inspection.leaderboard`, with a mean of zero.
     table, undecided : ReportTable
@@ -85,9 +85,6 @@ class BoardReport:
     dropped: dict[str, int]
     n_votes: int
     n_read: int
-    unit: str
-    unit_in_words: str
-    level: float
     base: float
     board: Bunch
     rates: Bunch
@@ -110,13 +107,13 @@ class BoardReport:
     @property
     def percent(self) -> str:
         """Level of the intervals in percent, as a text."""
-        return f"{100.0 * self.level:.4g} %"
+        return f"{100.0 * self.board.level:.4g} %"
 
     def number(self, value: float) -> str:
         """Return a utility in its unit as a text."""
         if not math.isfinite(value):  # of competitors that no vote joins
             return "–"
-        digits = 0 if self.unit == "elo" else 2
+        digits = 0 if self.board.unit == "elo" else 2
         return f"{round(float(value), digits) + 0.0:.{digits}f}"  # 0 without a sign
 
     def about_components(self) -> list[str]:
@@ -150,7 +147,7 @@ class BoardReport:
 
     def open_pairs(self) -> str:
         """Return sentences on how many pairs are undecided."""
-        tail, across = 0.5 * (1.0 - self.level), self.n_prior_alone
+        tail, across = 0.5 * (1.0 - self.board.level), self.n_prior_alone
         apart = f"{across} of {self.n_pairs} pairs are of different groups. "
         of = f"the other {self.n_pairs - across}" if across else self.n_pairs
         return (
@@ -171,7 +168,7 @@ class BoardReport:
         lines = self._about_judges()
         lines += [
             f"A utility of {self.base:g} is the mean of {self._mean_over()}; the unit is "
-            f"{self.unit_in_words}. "
+            f"{UNITS[self.board.unit]}. "
             f"The true value lies in its interval with a probability of {self.percent}."
         ]
         lines += [f"{line}." for line in self.board.about_prompts]

@@ -7,9 +7,7 @@ for a terminal, `csv_cell`, `markdown_text` and `html_text`.
 import io
 import json
 import math
-import os
 import re
-import secrets
 import shutil
 import textwrap
 import unicodedata
@@ -22,7 +20,15 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from skpref._command._report import BoardReport, ReportTable, list_own_effects
-from skpref._utils import csv_text, html_text, printable_text, probability_text, whole_percent
+from skpref._utils import (
+    csv_text,
+    html_text,
+    printable_text,
+    probability_text,
+    replace_files,
+    whole_percent,
+)
+from skpref.fitting import UNITS
 from skpref.plotting import LeaderboardDisplay, LeaderboardsDisplay, board_svg
 
 # Heads of columns on paper; files have the names themselves.
@@ -111,32 +117,13 @@ def write(report: BoardReport, folder: Path, *, raw: bool = False, png: bool = F
         files["judges.csv"] = _write_csv(report.judges, raw)
     if report.groups:
         files["groups.csv"] = _write_csv(_groups_table(report), raw)
-    _replace_files(folder, files)
+    # JSON may name half a character, which UTF-8 does not have.
+    contents = (
+        each.encode("utf-8", "backslashreplace") if isinstance(each, str) else each
+        for each in files.values()
+    )
+    replace_files(folder, dict(zip(files, contents, strict=True)))
     return list(files)
-
-
-def _replace_files(folder: Path, files: dict[str, str | bytes]) -> None:
-    """Write files whole, then give all their names at once: what was there is whole until then.
-
-    A name that is a symbolic link becomes a file; what it leads to stays as it is.
-    """
-    mark = secrets.token_hex(4)
-    written = {folder / f".{name}.{mark}": folder / name for name in files}
-    try:
-        for path, content in zip(written, files.values(), strict=True):
-            # JSON may name half a character, which UTF-8 does not have.
-            data = content
-            if isinstance(data, str):
-                data = data.encode("utf-8", "backslashreplace")
-            with path.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())  # a full disk may say so only now
-        for path, final in written.items():
-            os.replace(path, final)
-    finally:
-        for path in written:
-            path.unlink(missing_ok=True)
 
 
 def _groups_table(report: BoardReport) -> ReportTable:
@@ -427,9 +414,9 @@ def as_json(report: BoardReport) -> str:
         "n_read": report.n_read,
         "n_votes": report.n_votes,
         "dropped": report.dropped,
-        "unit": report.unit,
-        "unit_in_words": report.unit_in_words,
-        "level": report.level,
+        "unit": report.board.unit,
+        "unit_in_words": UNITS[report.board.unit],
+        "level": report.board.level,
         "base": report.base,
         "board": _table_records(report.table),
         "win_rates": {

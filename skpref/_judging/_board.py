@@ -23,18 +23,24 @@ def _table_html(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]
     )
 
 
-def board_page(desk: Any) -> str:
-    """Return the page of a desk's leaderboard."""
-    title = html_text(f"Leaderboard of {desk.title}")
+def page_html(title: str, body: str) -> str:
+    """Return a page of the server, of its title and of HTML."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{title}</title><link rel="icon" href="data:,">'
-        '<link rel="stylesheet" href="page.css">'
-        '<script type="module" src="board.js"></script></head><body>'
-        f'<header><h1>{title}</h1></header><main id="board">{desk.board_html()}</main>'
-        '<footer><nav><a href="./">Vote</a> <a href="export">Export</a></nav></footer>'
-        "</body></html>"
+        f'<title>{html_text(title)}</title><link rel="icon" href="data:,">'
+        f'<link rel="stylesheet" href="page.css"></head><body>{body}</body></html>'
+    )
+
+
+def board_page(desk: Any) -> str:
+    """Return the page of a desk's leaderboard."""
+    title = f"Leaderboard of {desk.title}"
+    return page_html(
+        title,
+        '<script type="module" src="board.js"></script>'
+        f'<header><h1>{html_text(title)}</h1></header><main id="board">{desk.board_html()}</main>'
+        '<footer><nav><a href="./">Vote</a> <a href="export">Export</a></nav></footer>',
     )
 
 

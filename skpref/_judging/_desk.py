@@ -19,6 +19,7 @@ from skpref._judging._planning import Planner, PlanTask, VoteForm, VoteGoals, du
 from skpref._judging._store import Vote, VoteQuestion, VoteStore, item_key
 from skpref._utils import csv_text, printable_text
 from skpref.data import DuelScale
+from skpref.plotting import winner_position
 from skpref.widgets import LAST_ANSWERS, WAYS, duel_choices, question_prompt
 
 # The question that is shown, and the one after it, whose pictures a browser loads meanwhile.
@@ -72,8 +73,8 @@ class VoteDesk:
         for number, item in self._items.items():
             of_prompt = self._of_prompt.setdefault(item.prompt, {})
             of_prompt.setdefault(item.competitor, []).append(number)
-        scale = DuelScale(ties=True, levels=1 + form.grades)
-        self._choices = duel_choices(scale)
+        # A set of few items is a duel without ties.
+        self._choices = duel_choices(DuelScale(ties=form.size == 2, levels=1 + form.grades))
         self.planner = Planner(self.make_task) if plans else None
 
     def board_html(self) -> str:
@@ -267,16 +268,10 @@ class VoteDesk:
             "context": self._items[shown[0]].prompt,
             "items": [self._stimulus(number) for number in shown],
             "answer": self.form.answer,
-            "choices": self._duel_choices() if kind == "duel" else [],
+            "choices": self._choices if kind == "duel" else [],
             "comment": True,
             "ahead": [self._stimulus(k) for each in questions[1:] for k in each.items],
         }
-
-    def _duel_choices(self):
-        """Return the answers that a question of this size allows."""
-        if self.form.size > 2:  # a set of few items, which has no ties
-            return [each for each in self._choices if each["side"] is not None]
-        return self._choices
 
     def _stimulus(self, number: int) -> dict:
         """Return an item as the page shows it: the address of its file, or its text."""
@@ -289,14 +284,12 @@ class VoteDesk:
 
     def _history_entry(self, vote: Vote) -> dict:
         """Return what a vote chose, as the strip of the last answers shows it."""
-        shown, outcome = vote.question.items, vote.outcome
-        position = outcome["chosen"] if isinstance(outcome, dict) else int(has_first_lost(outcome))
-        if outcome == "tie":
+        number = self._winner_of(vote)
+        if number is None:
             return {"text": "no difference"}
-        number = shown[position]
-        if number not in self._items:
+        item = self._items.get(number)
+        if item is None:
             return {"text": "a file that is gone"}
-        item = self._items[number]
         picture = {"url": f"items/{number}"} if item.mime.startswith("image/") else {}
         return {"text": printable_text(item.name), **picture}
 
@@ -419,11 +412,8 @@ class VoteDesk:
 
     def _winner_of(self, vote):
         """Return the number of the item that a vote chose; None for a tie."""
-        if vote.outcome == "tie":
-            return None
-        if isinstance(vote.outcome, dict):
-            return vote.question.items[vote.outcome["chosen"]]
-        return vote.question.items[has_first_lost(vote.outcome)]
+        position = winner_position(vote.outcome)
+        return None if position is None else vote.question.items[position]
 
     def export_csv(self) -> str:
         """Return the votes as a table that `skpref rank` reads; repetitions are left out.
@@ -468,11 +458,6 @@ class VoteDesk:
             }
             records.append(record)
         return json.dumps(records, ensure_ascii=False, indent=1) + "\n"
-
-
-def has_first_lost(outcome: Any) -> bool:
-    """Return whether the first item of a duel lost, by its outcome."""
-    return outcome != "tie" and outcome <= 0
 
 
 def text_stimulus(item: JudgedItem) -> dict:

@@ -4,6 +4,7 @@ import csv
 import errno
 import secrets
 import socket
+import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -76,8 +77,8 @@ def make_desk(arguments: Any) -> Any:
             f"got --top {arguments.top} of {n_competitors} items; fewer than all are allowed. "
             "Give a smaller number, or leave it out."
         )
-    goals = arguments.votes, arguments.until, arguments.top
-    if n_competitors > 10 and goals == (None, None, None):
+    goals = VoteGoals(arguments.checks, arguments.votes, arguments.until, arguments.top)
+    if n_competitors > 10 and goals == VoteGoals(arguments.checks):
         _write_line(
             f"skpref: note: questions are about the whole order of {n_competitors} items. --top 5 "
             "asks who the first five are, which takes about a quarter of the votes; --votes or "
@@ -91,7 +92,7 @@ def make_desk(arguments: Any) -> Any:
             store,
             source,
             VoteForm(arguments.size, arguments.answer, arguments.grades),
-            VoteGoals(arguments.checks, arguments.votes, arguments.until, arguments.top),
+            goals,
             features=features,
             prompt=arguments.question,
         )
@@ -190,4 +191,5 @@ def _print_addresses(desk: Any, access: Access, hosts: list[str], port: int) -> 
 
 def _write_line(line: str) -> None:
     """Write one line to the terminal, control characters escaped."""
-    print(printable_text(line), flush=True)
+    sys.stdout.write(printable_text(line) + "\n")
+    sys.stdout.flush()

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from skpref._judging._board import board_page
+from skpref._judging._board import board_page, page_html
 
 # What pages may load and run: files of this server alone. Frames of HTML items inherit it.
 _PAGE_POLICY = (
@@ -261,13 +261,8 @@ class _Pages:
         links = "".join(
             f'<li><a href="export/{name}" download>{name}</a></li>' for name in self._desk.exports
         )
-        return Response(
-            '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Export</title>'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<link rel="icon" href="data:,"><link rel="stylesheet" href="page.css">'
-            f"<main><h1>Export</h1><ul>{links}</ul></main></html>",
-            media_type="text/html",
-        )
+        page = page_html("Export", f"<main><h1>Export</h1><ul>{links}</ul></main>")
+        return Response(page, media_type="text/html")
 
     async def export(self, request: Request) -> Response:
         """Return a file of the votes."""

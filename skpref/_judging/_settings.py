@@ -44,12 +44,6 @@ class _ServedPanel:
 class _ServedJudge(Judge):
     """A judge of a notebook whose panel a server shows."""
 
-    def __init__(self, optimizer: Any, show: Any, goal: int | None, **options: Any) -> None:
-        super().__init__(optimizer, show, **options)
-        if goal is not None:  # of all answers, those before a restart too
-            self._end = goal
-            self.refresh()
-
     def _make_panel(self):
         """Return the panel of a page that a server shows."""
         return _ServedPanel()
@@ -97,17 +91,10 @@ class SettingsDesk:
     @classmethod
     def from_arguments(cls, arguments: Any) -> "SettingsDesk":
         """Make a desk of the arguments of the command."""
-        refused = {
-            "--checks": arguments.checks,
-            "--features": arguments.features,
-            "--grades": arguments.grades,
-            "--text": arguments.text,
-            "--top": arguments.top,
-        }
-        for option, value in refused.items():
-            if value:
+        for option in ("checks", "features", "grades", "text", "top"):
+            if getattr(arguments, option):
                 raise ValueError(
-                    f"got {option} with {arguments.what}; it is of folders and tables. Leave it "
+                    f"got --{option} with {arguments.what}; it is of folders and tables. Leave it "
                     "out."
                 )
         path = arguments.what.resolve()
@@ -132,9 +119,11 @@ class SettingsDesk:
         """Return the judge of this name; a new one continues with the question in the journal."""
         if name not in self._judges:
             optimizer = PreferenceOptimizer(self._space, journal=self.path, judge=name)
-            self._judges[name] = _ServedJudge(
-                optimizer, self._show, self._goal, shuffle=True, **self._options
-            )
+            judge = _ServedJudge(optimizer, self._show, shuffle=True, **self._options)
+            if self._goal is not None:  # of all answers, those before a restart too
+                judge._end = self._goal
+                judge.refresh()
+            self._judges[name] = judge
         return self._judges[name]
 
     def handle_message(self, name: str, message: Mapping) -> dict:

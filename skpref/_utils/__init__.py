@@ -5,6 +5,7 @@ algebra, warnings that name the caller's line, scikit-learn's metadata, and its 
 has them.
 """
 
+from skpref._utils._files import replace_files
 from skpref._utils._lease import Lease
 from skpref._utils._linalg import (
     BLOCK,

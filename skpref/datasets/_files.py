@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import io
 import os
-import tempfile
 import time
 import zipfile
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.datasets import get_data_home
 
-from skpref._utils import check_number
+from skpref._utils import check_number, replace_files
 
 
 def bundled_path(name: str) -> Traversable:
@@ -34,9 +33,7 @@ def read_text(name: str) -> str:
 
 def read_integers(name: str) -> np.ndarray:
     """Return the integers of a bundled CSV file without its header, (n_rows, n_columns)."""
-    header, _, body = read_text(name).partition("\n")
-    values = np.array(body.replace(",", " ").split(), dtype=np.int64)
-    return values.reshape(-1, header.count(",") + 1)
+    return np.loadtxt(io.StringIO(read_text(name)), np.int64, delimiter=",", skiprows=1, ndmin=2)
 
 
 # Bytes; nothing that is wanted here is near these, what a server sends in its place may be.
@@ -174,15 +171,6 @@ def _read_members(content, names):
     return files
 
 
-def store(folder: Path, name: str, content: bytes) -> None:
-    """Write a file in one step, so that a killed run leaves no partial one."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        part = Path(scratch) / name
-        part.write_bytes(content)
-        os.replace(part, folder / name)
-
-
 class _DownloadLimit:
     """End a download that is larger than all that are wanted here, as a progress bar of pooch's."""
 
@@ -229,15 +217,16 @@ def _download_missing(source, missing, home, n_retries, delay):
         for name in missing:
             attempts(pooch.retrieve, source.url + name, source.checksums[name], name, folder)
         return
-    for name, content in unpack(attempts(_download_archive, source.url), source).items():
-        if find_file(home, source.folders, name) is None:
-            store(folder, name, content)
+    files = unpack(attempts(_download_archive, source.url), source)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_files(
+        folder, {name: files[name] for name in files if not find_file(home, source.folders, name)}
+    )
 
 
 def fetch_texts(
     source: Source,
     names: Sequence[str],
-    *,
     data_home: str | os.PathLike | None,
     download_if_missing: bool,
     n_retries: int,

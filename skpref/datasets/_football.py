@@ -148,14 +148,8 @@ def fetch_football(
     >>> football.X.shape, football.date[0]  # doctest: +SKIP
     ((49520, 2), np.datetime64('1872-11-30'))
     """
-    texts = fetch_texts(
-        FOOTBALL,
-        (_RESULTS,),
-        data_home=data_home,
-        download_if_missing=download_if_missing,
-        n_retries=n_retries,
-        delay=delay,
-    )
+    options = data_home, download_if_missing, n_retries, delay
+    texts = fetch_texts(FOOTBALL, (_RESULTS,), *options)
     rows = list(csv.DictReader(texts[_RESULTS].splitlines()))
     home, away, tournament = (
         [row[column] for row in rows] for column in ("home_team", "away_team", "tournament")

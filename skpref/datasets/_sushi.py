@@ -162,14 +162,8 @@ def fetch_sushi(
             f"users run from 0 to 4999, got {rows.min()} to {rows.max()}: give rows in that range."
         )
     order = _ORDERS[subset]
-    texts = fetch_texts(
-        SUSHI,
-        (_ITEMS, _USERS, order),
-        data_home=data_home,
-        download_if_missing=download_if_missing,
-        n_retries=n_retries,
-        delay=delay,
-    )
+    options = data_home, download_if_missing, n_retries, delay
+    texts = fetch_texts(SUSHI, (_ITEMS, _USERS, order), *options)
     item_names, items = _read_item_table(texts[_ITEMS])
     user_ids, user_table = _read_user_table(texts[_USERS])
     rankings = _read_rankings(texts[order], subset)[rows]

@@ -178,14 +178,8 @@ def fetch_atp_matches(
     (3056, 2)
     """
     files = _season_files(levels, first_season, last_season)
-    texts = fetch_texts(
-        TENNIS,
-        list(files),
-        data_home=data_home,
-        download_if_missing=download_if_missing,
-        n_retries=n_retries,
-        delay=delay,
-    )
+    options = data_home, download_if_missing, n_retries, delay
+    texts = fetch_texts(TENNIS, list(files), *options)
     matches = [match for name, text in texts.items() for match in _read_matches(text, files[name])]
     matches.sort(key=lambda match: match[:5])
     date, rounds, level, identifier, _, winner, loser, won, lost, surface, title, *games = (

@@ -102,8 +102,8 @@ def group_residuals(
         observed = predicted = band = none
     for j, name in enumerate(outcomes):
         columns |= {name: observed[:, j] - predicted[:, j], f"{name}, band": band[:, j]}
-    surprise_band = half * np.sqrt(sums[:, 2]) / size
-    columns |= {"surprise": log_loss - expected, "surprise, band": surprise_band}
+    surprise, surprise_band = log_loss - expected, half * np.sqrt(sums[:, 2]) / size
+    columns |= {"surprise": surprise, "surprise, band": surprise_band}
     return PrintableBunch(
         groups=names,
         size=size,
@@ -114,7 +114,7 @@ def group_residuals(
         band=band,
         log_loss=log_loss,
         expected_loss=expected,
-        surprise=log_loss - expected,
+        surprise=surprise,
         surprise_band=surprise_band,
         level=level,
         frame=table_frame(columns, list(names)),

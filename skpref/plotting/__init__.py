@@ -11,7 +11,12 @@ from skpref.plotting._controls import ControlEffectsDisplay
 from skpref.plotting._judges import JudgesDisplay
 from skpref.plotting._leaderboard import LeaderboardDisplay
 from skpref.plotting._leaderboards import LeaderboardsDisplay
-from skpref.plotting._optimization import OptimizationDisplay, best_so_far, read_run
+from skpref.plotting._optimization import (
+    OptimizationDisplay,
+    best_so_far,
+    read_run,
+    winner_position,
+)
 from skpref.plotting._residuals import ResidualsDisplay
 from skpref.plotting._style import check_matplotlib
 from skpref.plotting._tastes import TastesDisplay

@@ -60,7 +60,7 @@ def read_run(optimizer: Any) -> Run:
     )
     ends = np.cumsum([len(items) for items, _ in history])[:-1]
     shown = np.split(inverse.reshape(-1), ends)
-    places = [_winner_position(outcome) for _, outcome in history]
+    places = [winner_position(outcome) for _, outcome in history]
     best = [
         None if place is None else int(positions[place])
         for place, positions in zip(places, shown, strict=True)
@@ -68,7 +68,7 @@ def read_run(optimizer: Any) -> Run:
     return Run([flat[i] for i in first], rows, shown, best)
 
 
-def _winner_position(outcome: Any) -> int | None:
+def winner_position(outcome: Any) -> int | None:
     """Return the position of the best item shown; None if the answer does not say."""
     if isinstance(outcome, dict):
         position = outcome["ranking"][0] if "ranking" in outcome else outcome.get("chosen")
@@ -357,22 +357,19 @@ class OptimizationDisplay(Display):
             x, utility.mean, color=palette(ax).blue, linewidth=2.0, label="posterior mean"
         )
         low, high = utility.lower.min(), utility.upper.max()
-        (recommended,) = ax.plot(
+        top, share = max(high, low + 1e-9), SIZES.questions_share
+        bottom = (low - share * top) / (1.0 - share)  # room for the questions below the curve
+        ax.plot(
             [at[self.best[-1]]] * 2,
-            [low, high],
+            [bottom, high],
             color=palette(ax).blue,
             linewidth=0.9,
             linestyle=(0, (4, 3)),
             label="recommended",
         )
         self._draw_questions(ax, at)
-        top = max(high, low + 1e-9)
-        ax.set_ylim(_axis_bottom(low, top), top)
-        draw_legend_above(ax, 3)
-        top = ax.get_ylim()[1]
-        bottom = _axis_bottom(low, top)
         ax.set_ylim(bottom, top)
-        recommended.set_ydata([bottom, high])
+        draw_legend_above(ax, 3)
         ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
         ax.set_ylabel(label_with_unit("utility above the mean of the curve", self.unit))
         ax.set_xlabel("item (below: the questions, the first on top)")
@@ -391,12 +388,6 @@ class OptimizationDisplay(Display):
         ]
         look |= {"markerfacecolor": ax.get_facecolor(), "markersize": min(4.5, 60.0 / n + 1.5)}
         self._draw_answers(ax, points, **look)
-
-
-def _axis_bottom(low: float, top: float) -> float:
-    """Return the lower end of an axis that leaves a strip for the questions below ``low``."""
-    share = SIZES.questions_share
-    return (low - share * top) / (1.0 - share)
 
 
 def _item_regrets(run: Run, objective: Any, optimum: float | None) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpref._utils import printable_text
+from skpref._utils import leading_axes, printable_text
 from skpref.fitting import UNITS
 
 GREY = "#808080"
@@ -369,8 +369,9 @@ def density_ellipse(centre: Any, covariance: Any, level: float) -> Any:
     """Return the ellipse that holds ``level`` of a normal density."""
     from matplotlib.patches import Ellipse
 
-    variances, axes = np.linalg.eigh(covariance)
-    width, height = 2.0 * ellipse_radius(level) * np.sqrt(np.maximum(variances, 0.0))
+    axes = leading_axes(covariance, 2)
+    variances = np.maximum(np.diag(axes.T @ covariance @ axes), 0.0)
+    width, height = 2.0 * ellipse_radius(level) * np.sqrt(variances)
     return Ellipse(tuple(centre), width, height, angle=np.degrees(np.arctan2(*axes[::-1, 0])))
 
 

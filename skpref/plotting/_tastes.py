@@ -1,6 +1,5 @@
 """Users and items in the plane in which tastes differ most."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -55,7 +54,7 @@ class TastesDisplay(Display):
     points_ : Line2D
         Users.
     ellipses_ : list of Ellipse
-        Empty of more than 60 users.
+        Empty of more than 25 users.
     items_ : LineCollection
     labels_ : list of Text
 
@@ -86,24 +85,24 @@ class TastesDisplay(Display):
         model: Any,
         items: Any = None,
         *,
-        users: ArrayLike | None = None,
-        at: Mapping | ArrayLike | None = None,
         level: float = 0.5,
         n_items: int = 8,
-        unit: str = "noise",
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Ask how users differ and draw it.
 
         Parameters
         ----------
-        model, items, users, at, unit
+        model, items
             See `skpref.inspection.user_tastes`.
         level : float, default=0.5
             Probability that a user's ellipse holds.
         n_items : int, default=8
             How many items are drawn, those of the longest lines.
         ax : matplotlib Axes, default=None
+        **options
+            For `user_tastes`, such as ``users=["ann"]``.
 
         Returns
         -------
@@ -119,7 +118,7 @@ class TastesDisplay(Display):
         check_matplotlib(f"{cls.__name__}.from_estimator")
         check_number("level", level, low=0.0, high=1.0, open_low=True, open_high=True)
         check_number("n_items", n_items, low=0, integer=True)
-        tastes = user_tastes(model, items, users=users, at=at, unit=unit)
+        tastes = user_tastes(model, items, **options)
         columns = {name: tastes[name] for name in cls.__dataclass_fields__ if name in tastes}
         return cls(**columns, level=level, n_items=n_items).plot(ax=ax)
 

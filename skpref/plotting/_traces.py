@@ -1,6 +1,5 @@
 """Utilities over the draws of a sampler."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,20 +70,20 @@ class TracesDisplay(Display):
         model: Any,
         items: Any = None,
         *,
-        at: Mapping | ArrayLike | None = None,
-        time: Any = None,
         top: int | None = 5,
-        unit: str = "noise",
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Take the draws apart by chains and draw them.
 
         Parameters
         ----------
-        model, items, at, time, top, unit
+        model, items, top
             See `skpref.inspection.sampler_traces`. Here the best five are shown by default; None:
             all.
         ax : matplotlib Axes, default=None
+        **options
+            For `sampler_traces`, such as ``unit="logit"``.
 
         Returns
         -------
@@ -98,7 +97,7 @@ class TracesDisplay(Display):
             As `sampler_traces`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        traces = sampler_traces(model, items, at=at, time=time, top=top, unit=unit)
+        traces = sampler_traces(model, items, top=top, **options)
         return cls(**{name: traces[name] for name in cls.__dataclass_fields__}).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:

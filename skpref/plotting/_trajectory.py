@@ -187,7 +187,8 @@ class TrajectoryDisplay(Display):
                 answer_times = answer_times[
                     (answer_times >= times[0]) & (answer_times <= times[-1])
                 ]
-                height = np.interp(_as_numbers(answer_times), _as_numbers(times), utility[k])
+                at, along = ax.convert_xunits(answer_times), ax.convert_xunits(times)
+                height = np.interp(at, along, utility[k])
                 look = {"color": color, "markersize": 4.5, "markeredgewidth": 0.7, "alpha": 0.7}
                 self.marks_ += ax.plot(answer_times, height, "|", **look)
         if self.now is not None and times[-1] > self.now:
@@ -219,10 +220,3 @@ class TrajectoryDisplay(Display):
         if total > 1:
             return "the mean of the reference"
         return plain_text(shorten(np.asarray(self.reference).tolist()[0], SIZES.legend_name))
-
-
-def _as_numbers(times: NDArray[Any]) -> NDArray[Any]:
-    """Return times as numbers, in any unit."""
-    if times.dtype.kind != "M":
-        return times
-    return times.astype("datetime64[us]").astype(np.float64)

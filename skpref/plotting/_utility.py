@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpref._utils import check_number
-from skpref.data import DuelFrame, ItemTable, column_at, column_floats, is_frame, plain_frame
+from skpref.data import ItemTable, column_at, column_floats, is_frame, read
 from skpref.fitting import Inspected, unit_length
 from skpref.plotting._style import (
     SIZES,
@@ -47,21 +47,15 @@ class FeatureGrid(NamedTuple):
 
 def read_items(X: Any) -> Any:
     """Return the items of X, an array or a frame; those of duels one below the other."""
-    if isinstance(X, ItemTable):
-        if not X.has_features:
-            raise ValueError("These items have no features to draw a utility along.")
-        return X.X if X.frame is None else X.frame
-    if isinstance(X, DuelFrame):
-        X = X.items
-    if is_frame(X):
-        return plain_frame(X)
-    X = np.asarray(X)
-    X = X.reshape(-1, X.shape[-1]) if X.ndim == 3 else X
-    if X.ndim != 2 or not len(X):
+    if isinstance(X, ItemTable) and not X.has_features:
+        raise ValueError("These items have no features to draw a utility along.")
+    shown = read(X)
+    if not is_frame(shown.rows) and np.ndim(shown.rows) != 2:
         raise ValueError(
-            f"X must hold items of shape (n_items, n_features) or duels, got shape {X.shape}."
+            "X must hold items of shape (n_items, n_features) or duels, got shape "
+            f"{np.shape(shown.rows)}."
         )
-    return X
+    return shown.rows
 
 
 def grid_along_features(
