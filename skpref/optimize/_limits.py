@@ -508,11 +508,6 @@ class LimitedBox(ParameterBox):
             outside, targets, far = outside[~good], targets[~good], far[~good]
         return rows
 
-    def neighbours(self, row: np.ndarray) -> np.ndarray:
-        rows = self.snap(super().neighbours(row))
-        rows = rows[np.any(rows != row, axis=1)]
-        return rows[self.is_feasible(rows)]
-
     # -- ways through the space ----------------------------------------------------------
 
     def feasible_share(self, anchor: np.ndarray, offsets: np.ndarray) -> float:
