@@ -1,11 +1,12 @@
 """When to stop: whether one competitor is known to be the best, however often one looks."""
 
 from collections.abc import Iterable, Mapping
-from math import erfc, exp, log, log1p, pi, sqrt
+from math import erfc, log, log1p, pi, sqrt
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import erfcx
 
 from skpref._utils import Array, check_number
 from skpref.data import (
@@ -21,7 +22,6 @@ from skpref.data import (
 _PRIOR_VARIANCE = 0.25
 # The largest share of the capital that is staked on one vote: a surprise never takes all.
 _MOST = 0.9
-_FARTHEST = 30.0
 # In so many votes with ties the second is thought to have won one.
 _CLEAR = 30
 
@@ -309,7 +309,6 @@ class StoppingRule:
         """Return the mean margin in deviations, and probabilities that the first wins, or loses."""
         mean, variance = self._mean, self._variance
         z = (mean[a] - mean[b]) / sqrt(1.0 + variance[a] + variance[b])
-        z = min(max(z, -_FARTHEST), _FARTHEST)
         return z, 0.5 * erfc(-z / sqrt(2.0)), 0.5 * erfc(z / sqrt(2.0))
 
     def _update_forecast(self, a: int, b: int, score: float) -> None:
@@ -320,9 +319,9 @@ class StoppingRule:
         self._joined_to[self._group_root(a)] = self._group_root(b)
         mean, variance = self._mean, self._variance
         spread = sqrt(1.0 + variance[a] + variance[b])
-        z, won, lost = self._forecast(a, b)
-        density = exp(-0.5 * z * z) / sqrt(2.0 * pi)
-        up, down = density / won, density / lost
+        z = self._forecast(a, b)[0]
+        # Densities over probabilities, which underflow by themselves.
+        up, down = (sqrt(2.0 / pi) / float(erfcx(side / sqrt(2.0))) for side in (-z, z))
         slope = (score * up - (1.0 - score) * down) / spread
         bend = (score * up * (up + z) + (1.0 - score) * down * (down - z)) / spread**2
         mean[a] += variance[a] * slope

@@ -133,10 +133,6 @@ class Dimension(ABC):
         """Return a value in the form in which items hold it: rounding cut off, choices by their own
         objects."""
 
-    def neighbours(self, columns: np.ndarray) -> np.ndarray:
-        """Return columns (k, width) of values beside this one, where there is no gradient."""
-        return np.zeros((0, self.width))
-
     def dump(self, value: Any) -> Any:
         """Return the value in JSON's terms."""
         return value
@@ -235,12 +231,6 @@ class OrderedValues(Dimension):
     def clean(self, value: Any) -> Any:
         return self.values[self.values.index(value)]
 
-    def neighbours(self, columns: np.ndarray) -> np.ndarray:
-        n, here = len(self.values), self._index(columns)
-        far = max(1, n // 10)
-        indices = {here + step for step in (-far, -1, 1, far)}
-        return np.array([[(k + 0.5) / n] for k in sorted(indices) if 0 <= k < n]).reshape(-1, 1)
-
     def describe(self) -> list:
         values = self.values
         if isinstance(values, range):
@@ -289,10 +279,6 @@ class Choice(Dimension):
 
     def clean(self, value: Any) -> Any:
         return self.decode(self.encode(value))
-
-    def neighbours(self, columns: np.ndarray) -> np.ndarray:
-        here = int(self._index(np.asarray(columns)[None, :])[0])
-        return np.delete(self._codes, here, axis=0)
 
     def as_number(self, value: Any) -> float:
         return float(self.values.index(value))
@@ -391,16 +377,6 @@ class DiscreteDistribution(Dimension):
 
     def clean(self, value: Any) -> Any:
         return int(value)
-
-    def neighbours(self, columns: np.ndarray) -> np.ndarray:
-        value = self.decode(columns)
-        values = [k for k in (value - 1, value + 1) if self._distribution.pmf(k) > 0.0]
-        for side in (-1, 1):
-            if value + side not in values:  # an end, or a gap in the support
-                beyond = float(columns[0]) + side * (0.5 * self._distribution.pmf(value) + 1e-9)
-                k = int(self._ppf(np.clip(beyond, _TAIL, 1.0 - _TAIL)))
-                values += [k] if (k - value) * side > 0 else []
-        return np.array([[self._middle(k)] for k in values], dtype=np.float64).reshape(-1, 1)
 
     def describe(self) -> list:
         return ["discrete distribution", *_describe_distribution(self._distribution)]

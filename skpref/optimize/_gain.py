@@ -299,12 +299,13 @@ def _draw_shortfalls(
 ) -> Shortfalls:
     """Return the shortfall of the first row, and the range, of n functions drawn from a posterior.
 
-    Maxima are those over the rows, and if ``climbing`` of climbs from the best of them.
+    Maxima are those over the rows, and if ``climbing`` of climbs from the best of them, along
+    columns that have a gradient.
     """
     paths = posterior.sample_paths(n, context.rng, n_frequencies=GAIN_EFFORT.n_frequencies)
     values = paths(rows)
     best, least = values.max(axis=0), values.min(axis=0)
-    if climbing and context.space.pool is None and paths.has_features:
+    if climbing and context.space.free.any() and paths.has_features:
         best = np.maximum(best, _climb_paths(paths, rows, values, context.space, posterior))
     extent = best - least
     # Less than rounding: all items are equally good.
@@ -341,22 +342,7 @@ def _climb_paths(
     lengths = np.minimum(shortest_lengths(posterior.kernel, space.n_columns), 1.0)
     starts = _spread_starts(rows / lengths, values)
     path = np.tile(np.arange(values.shape[1]), len(starts))
-    tops, reached = _ascend_paths(paths, path, rows[starts.ravel()], lengths, space)
-    while not space.free.all():
-        tops = space.snap(tops)
-        near = [space.neighbours(row) for row in tops]
-        owner = np.repeat(np.arange(len(tops)), [len(each) for each in near])
-        near_rows = np.concatenate(near)
-        if not len(near_rows):
-            break
-        values_beside = paths.value_and_gradient_of(near_rows, path[owner])[0]
-        order = np.lexsort((values_beside, owner))  # the last of each owner is its best
-        best = order[np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)]
-        better = best[values_beside[best] > reached[owner[best]] + NEGLIGIBLE]
-        if not len(better):
-            break
-        tops[owner[better]] = near_rows[better]
-        tops, reached = _ascend_paths(paths, path, tops, lengths, space)
+    reached = _ascend_paths(paths, path, rows[starts.ravel()], lengths, space)
     return reached.reshape(starts.shape).max(axis=0)
 
 
@@ -377,8 +363,8 @@ def _ascend_paths(
     rows: NDArray[np.float64],
     lengths: NDArray[np.float64],
     space: Any,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows that gradient ascent reaches from others, each on its own path, and values.
+) -> NDArray[np.float64]:
+    """Return the values that gradient ascent reaches from rows, each on its own path.
 
     A step becomes twice as long after a success, and half as long after a failure.
     """
@@ -397,7 +383,7 @@ def _ascend_paths(
         rows = np.where(better[:, None], moved, rows)
         gradient = np.where(better[:, None], new_gradient, gradient)
         value, step = np.where(better, new_value, value), step * np.where(better, 2.0, 0.5)
-    return rows, value
+    return value
 
 
 # --- one more duel --------------------------------------------------------------------------

@@ -12,8 +12,6 @@ from skpref.optimize._dimensions import ROUNDING, plain_value
 from skpref.optimize._maximiser import EFFORT, reflect_into_cube
 from skpref.optimize._spaces import ParameterBox, Pool, Space, is_labelled, make_space
 
-# Halvings of a way that leaves the limits: 2e-5 of it is lost.
-_N_HALVINGS = 16
 # Step of a slope by differences, in the unit cube.
 _STEP = np.sqrt(np.finfo(np.float64).eps)
 
@@ -510,11 +508,6 @@ class LimitedBox(ParameterBox):
             outside, targets, far = outside[~good], targets[~good], far[~good]
         return rows
 
-    def neighbours(self, row: np.ndarray) -> np.ndarray:
-        rows = self.snap(super().neighbours(row))
-        rows = rows[np.any(rows != row, axis=1)]
-        return rows[self.is_feasible(rows)]
-
     # -- ways through the space ----------------------------------------------------------
 
     def feasible_share(self, anchor: np.ndarray, offsets: np.ndarray) -> float:
@@ -527,7 +520,7 @@ class LimitedBox(ParameterBox):
         if fits(1.0):
             return 1.0
         low, high = 0.0, 1.0
-        for _ in range(_N_HALVINGS):
+        while high - low > self.apart:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low

@@ -219,8 +219,6 @@ def maximise_points(
         moves[: len(moving)] = moving
         starts = choose_separated(points, values)
         ends = [_climb(surface, space, points[k], values[k], moves) for k in starts]
-        point, value = max(ends, key=lambda end: end[1])
-        ends.append(_climb_neighbours(surface, space, point, value, moves))
         points = np.concatenate([np.array([point for point, _ in ends]), points])
         values = np.concatenate([[value for _, value in ends], values])
     order = np.argsort(-values, kind="stable")
@@ -277,26 +275,3 @@ def _climb(surface, space, start, value, moving):
     if feasible_end is end:
         return end, float(-result.fun) * scale
     return feasible_end, float(surface.values(feasible_end[None])[0])
-
-
-def _climb_neighbours(surface, space, point, value, moving):
-    """Return the point that steps to the best neighbour reach, each with a climb, and its value.
-
-    A neighbour differs in one value that has no gradient, such as a category.
-    """
-    for _ in range(EFFORT.n_steps):
-        neighbour_rows = []
-        for k in np.flatnonzero(moving):
-            rows = space.neighbours(point[k])
-            copies = np.repeat(point[None], len(rows), axis=0)
-            copies[:, k] = rows
-            neighbour_rows.append(copies)
-        near = np.concatenate(neighbour_rows)
-        if not len(near):
-            break
-        values = surface.values(near)
-        best = int(np.argmax(values))
-        if not values[best] > value + 1e-6 * abs(value):
-            break
-        point, value = _climb(surface, space, near[best], values[best], moving)
-    return point, value

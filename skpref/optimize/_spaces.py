@@ -117,10 +117,6 @@ class Space(ABC):
     def snap(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows of the nearest items."""
 
-    def neighbours(self, row: np.ndarray) -> np.ndarray:
-        """Return rows of items beside this one where there is no gradient, (k, n_columns)."""
-        return np.zeros((0, self.n_columns))
-
     @abstractmethod
     def parameter_columns(self) -> tuple[list | None, list]:
         """Return the names of parameters or features, and the column of each; None: a category."""
@@ -195,16 +191,6 @@ class ParameterBox(Space):
     def snap(self, rows: np.ndarray) -> np.ndarray:
         pairs = zip(self.dimensions, self._slices, strict=True)
         return np.concatenate([each.snap(rows[:, part]) for each, part in pairs], axis=1)
-
-    def neighbours(self, row: np.ndarray) -> np.ndarray:
-        rows = []
-        for each, part in zip(self.dimensions, self._slices, strict=True):
-            if not each.free:
-                near = each.neighbours(row[part])
-                moved = np.repeat(row[None], len(near), axis=0)
-                moved[:, part] = near
-                rows.append(moved)
-        return np.concatenate(rows) if rows else np.zeros((0, self.n_columns))
 
     def _values_of_item(self, item: Any) -> Any:
         """Return the values of an item in the order of the parameters; ValueError for others."""

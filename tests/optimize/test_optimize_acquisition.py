@@ -258,38 +258,6 @@ def test_discrete_and_continuous_parameters_are_maximised_together():
     assert item["x"] == pytest.approx(33 / 40, abs=1e-3)
 
 
-def test_whole_numbers_are_reached_by_steps_alone():
-    """The best of 90 000 pairs, where there is nothing to climb."""
-    space = make_space({"m": (0, 299), "n": (0, 299)})
-
-    def utility(rows):
-        m, n = np.array([(item["m"], item["n"]) for item in map(space.to_item, rows)]).T
-        return 1.0 - (m - 101) ** 2 / 1e4 - (n - 7) ** 2 / 1e3
-
-    row, value = maximise(Numeric(utility), space, np.zeros((0, 2)), np.random.default_rng(0))
-    assert space.to_item(row) == {"m": 101, "n": 7}
-    assert value == 1.0
-
-
-def test_values_without_a_gradient_are_reached_by_steps():
-    """One of 33 620 combinations, of which some hundred are looked at first."""
-    kinds = {"kind": list("abcde"), "form": list("pqrs")}
-    space = make_space({"x": (0.0, 1.0), "n": (0, 40), "m": (0, 40), **kinds})
-
-    def utility(rows):
-        values = []
-        for item in map(space.to_item, rows):
-            off = (item["n"] - 33) ** 2 + (item["m"] - 7) ** 2 + 900.0 * (item["x"] - 0.4) ** 2
-            values.append(0.1 * (item["kind"] == "d") + 0.1 * (item["form"] == "q") - off / 1600.0)
-        return np.array(values)
-
-    none = np.zeros((0, space.n_columns))
-    row, value = maximise(Numeric(utility), space, none, np.random.default_rng(0))
-    item = space.to_item(row)
-    assert (item["n"], item["m"], item["kind"], item["form"]) == (33, 7, "d", "q")
-    assert value == pytest.approx(0.2, abs=1e-6)
-
-
 def test_the_second_rule_counts_where_the_first_allows_nothing():
     space, none = make_space([[0, 1], [0, 1]]), np.zeros((0, 2))
 

@@ -335,8 +335,7 @@ def test_a_climb_stays_in_the_corner_that_it_has_reached():
             return rows[:, 0] - rows[:, 1], np.tile([1.0, -1.0], (len(rows), 1))
 
     space = make_space([[0.0, 1.0]] * 2)
-    rows, values = gain._ascend_paths(
+    values = gain._ascend_paths(
         Slopes(), np.zeros(1, dtype=int), np.array([[0.9, 0.1]]), np.full(2, 0.01), space
     )
-    np.testing.assert_array_equal(rows, [[1.0, 0.0]])
-    np.testing.assert_array_equal(values, [1.0])
+    np.testing.assert_array_equal(values, [1.0])  # of that corner alone

@@ -84,9 +84,6 @@ def test_a_row_without_a_parameter_is_one_item():
         assert space.load(space.dump(item)) == item == space.clean(item)
         absent = {name: item.get(name) for name in COFFEE}  # as a row of a table has it
         np.testing.assert_array_equal(space.to_row(absent), space.to_row(item))
-        for near in space.neighbours(row):
-            assert is_whole(space.to_item(near))
-            np.testing.assert_allclose(space.snap(near[None])[0], near, atol=1e-12)
     free = space.free_columns(rows)
     foam = list(COFFEE).index("foam")
     place = sum(each.width for each in space.dimensions[:foam])

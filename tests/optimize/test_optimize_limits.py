@@ -167,7 +167,6 @@ def test_draws_keep_the_limits_and_are_many(case):
         limited.typical_rows(),
         candidate_rows(limited, seeds, rng),
         random_question(limited, anything, rng, 5),
-        np.concatenate([limited.neighbours(row) for row in seeds]),
     ):
         assert all(keeps(limited.to_item(row)) for row in rows)
     assert len(np.unique(candidate_rows(limited, seeds[:0], rng), axis=0)) > 200

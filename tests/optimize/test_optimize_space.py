@@ -52,9 +52,6 @@ def test_every_space_keeps_the_contract(form):
         assert str(kept) == str(item) == str(space.clean(item))
         shown = space.present(item)
         assert str(space.clean(shown)) == str(item)
-        near = space.neighbours(row)
-        np.testing.assert_allclose(space.snap(near), near, atol=1e-12)
-        np.testing.assert_array_equal(near[:, space.free], np.tile(row[space.free], (len(near), 1)))
     shown = [space.present(item) for item in items]
     several = space.pack_many([shown[:2], shown[2:4], shown[4:6]])
     assert len(several) == 3
@@ -129,29 +126,6 @@ def test_snapping_gives_rows_of_items(mixed):
     snapped = mixed.snap(rng.random((100, mixed.n_columns)))
     again = np.array([mixed.to_row(mixed.to_item(row)) for row in snapped])
     np.testing.assert_allclose(again, snapped, atol=1e-9)
-
-
-def test_neighbours_change_one_discrete_parameter(mixed):
-    item = {**random_items(mixed, 1)[0], "depth": 1, "kind": "b", "shuffle": True, "size": 64}
-    near = [mixed.to_item(row) for row in mixed.neighbours(mixed.to_row(item))]
-    changed = [[name for name in item if other[name] != pytest.approx(item[name])
-                if not isinstance(item[name], float)]
-               for other in near]  # fmt: skip
-    assert all(len(names) == 1 for names in changed)
-    assert {other["kind"] for other in near} == {"a", "b", "c"}
-    assert {other["size"] for other in near} == {32, 64, 256}
-    assert {other["depth"] for other in near} == {1, 2}
-    assert False in {other["shuffle"] for other in near}
-
-
-def test_neighbours_reach_over_gaps_and_stop_at_the_ends():
-    space = make_space({"n": stats.rv_discrete(values=([1, 4, 9], [0.2, 0.3, 0.5]))})
-    for n, beside in ((1, {4}), (4, {1, 9}), (9, {4})):
-        near = space.neighbours(space.to_row({"n": n}))
-        assert {space.to_item(row)["n"] for row in near} == beside
-    tail = make_space({"n": stats.poisson(3.0)})
-    near = tail.neighbours(tail.to_row({"n": 14}))  # the largest that is searched
-    assert {tail.to_item(row)["n"] for row in near} >= {13}
 
 
 @pytest.mark.parametrize(
