@@ -55,11 +55,13 @@ def fixed(request):
 
 
 @pytest.fixture
-def brief(monkeypatch):
+def brief(monkeypatch, request):
     """The optimizer learns and asks with less effort: how good questions are is not tested.
 
-    What keeps limits is sought as ever.
+    What keeps limits is sought as ever, and so is all in long tests.
     """
+    if request.node.get_closest_marker("slow") is not None:
+        return
     learned = replace(_model._REFIT, max_iter=4, n_design_steps=1, length_shares=(1.0,))
     sought = _maximiser.EFFORT._replace(n_rows=64, n_near=6, n_starts=2, n_steps=6, n_turns=2)
     drawn = _gain.GAIN_EFFORT._replace(n_worlds=6, n_paths=4, n_frequencies=100, n_steps=4)
