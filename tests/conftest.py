@@ -5,11 +5,6 @@ import os
 import sys
 from dataclasses import replace
 
-# Beside other workers, threads of a library's own only take turns with those workers.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(threads, "1")
-
 import pytest
 from chains_support import chains_alone
 from judged_support import ENGINE_NAMES, fixed_model, make_duels, make_items
