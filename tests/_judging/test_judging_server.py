@@ -418,6 +418,7 @@ def test_the_process_plans_and_makes_the_board(folder):
     desk.store.close()
 
 
+@pytest.mark.usefixtures("brief")
 def test_settings_are_tuned_by_the_journal(tmp_path):
     path = tmp_path / "space.toml"
     path.write_text("[space]\nstrength = {low = 0.01, high = 10.0, log = true}\nn = [1, 9]\n")

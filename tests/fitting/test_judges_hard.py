@@ -103,7 +103,14 @@ def by_points(apart):
     return cache(lambda points: reliable(SVI(points), apart))
 
 
-@pytest.mark.parametrize("points", [40, 80, 160], ids=["few", "as many as answers", "all"])
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(40, marks=pytest.mark.slow, id="few"),
+        pytest.param(80, id="as many as answers"),
+        pytest.param(160, id="all"),
+    ],
+)
 def test_duels_that_share_no_item_may_be_judged(points, apart, exact, by_points):
     found = by_points(points)
     assert_allclose(found.judges_.reliability, exact.judges_.reliability, atol=0.03)

@@ -627,7 +627,7 @@ def test_a_wavy_utility_is_found(n_items, n_features, waves, beside_ids):
         assert value(again.theta) < best + 0.1
 
 
-@pytest.mark.parametrize("beside_ids", [False, True])
+@pytest.mark.parametrize("beside_ids", thinned([False, True]))
 def test_constant_features_change_nothing(beside_ids):
     """Twenty of them made the lengthscales that a search begins with three times as long."""
     X, y, options, fresh, _ = wavy_duels(3, 60, 2, 2.5, 400, beside_ids)
@@ -641,7 +641,7 @@ def test_constant_features_change_nothing(beside_ids):
     assert_allclose(probabilities(20), probabilities(0), atol=0.01)
 
 
-@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("ties", thinned([False, True]))
 def test_the_unit_of_utilities_changes_nothing_where_answers_are_few(ties):
     """An order effect in units a thousand times as small ended 1 to 4 nats below."""
     rng, n = np.random.default_rng(5), 200
@@ -684,7 +684,7 @@ def test_every_start_of_the_design_has_one_term_and_noise_of_a_tenth(beside_ids)
     assert len(np.unique(largest.round(6), axis=0)) == n_terms
 
 
-@pytest.mark.parametrize("beside_ids", [False, True])
+@pytest.mark.parametrize("beside_ids", thinned([False, True]))
 def test_permuted_and_rescaled_features_end_alike(beside_ids):
     X, y, options, *_ = wavy_duels(7, 40, 3, 3.0, 200, beside_ids)
     first = int(beside_ids)

@@ -7,6 +7,8 @@ from sets_support import BEST, taste
 from skpref.data import ItemTable
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [(0.0, 1.0), (0.0, 1.0)]
 GIVEN = np.array([[0.25, 0.5], [0.75, 0.5]])
 

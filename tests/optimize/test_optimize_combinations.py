@@ -10,6 +10,8 @@ from sklearn.gaussian_process.kernels import Matern
 from skpref import PreferenceOptimizer
 from skpref.widgets import Judge
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SPACE = {"gain": (0.0, 1.0), "tone": (0.0, 1.0), "room": ["bath", "hall"]}
 DUEL = (
     {"gain": 0.2, "tone": 0.3, "room": "bath"},

@@ -8,6 +8,8 @@ from skpref import PairwisePreferenceRegressor
 from skpref.collaborative import CollaborativePreferenceRegressor
 from skpref.optimize import ActiveLearner, PreferenceOptimizer, read_journal
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SPACES = {
     "box": {"space": [[0.0, 1.0]] * 2},
     "dict": {"space": {"x": (0.0, 1.0), "kind": [["a", 1], "b", ["c", 2]]}},

@@ -10,6 +10,8 @@ from sklearn.gaussian_process.kernels import Matern
 from skpref import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize import read_journal
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 POOL = np.random.default_rng(0).random((30, 2))
 

@@ -16,6 +16,8 @@ from skpref.optimize._earlier import read_earlier
 from skpref.optimize._model import default_kernel
 from skpref.optimize._spaces import make_space
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 BOX = [[0.0, 4.0], [0.0, 1.0]]
 
 

@@ -20,6 +20,8 @@ import skpref
 from skpref.optimize import HallucinationBelieverOptimizer, read_journal
 from skpref.optimize._events import checksum
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 
 def n_answers(path):
     return read_journal(path)["kind"].count("tell")

@@ -82,6 +82,7 @@ def build(path, strategy):
     )
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("strategy", ["HB-EI", "LA-EI", "EIIG", "DoubleTS", "EUBO"])
 def test_every_moment_of_a_run_is_resumed_to_the_last_bit(tmp_path, strategy):

@@ -7,6 +7,8 @@ from sets_support import BEST, taste
 from skpref import PairwisePreferenceRegressor
 from skpref.optimize import ActiveLearner, HallucinationBelieverOptimizer, PreferenceOptimizer
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 LINE = [[0.0, 1.0]]
 

@@ -12,6 +12,8 @@ from journal_support import answer, cheap, forked, judged
 
 from skpref.optimize import AlreadyAnswered, read_journal
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 MINUTE = 60.0
 
 

@@ -110,6 +110,7 @@ def answered(optimizer, n, keeps, **form):
 # --- questions ------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("case", CASES)
 def test_every_question_keeps_the_limits(case):
     space, constraints, keeps = CASES[case]
@@ -121,6 +122,7 @@ def test_every_question_keeps_the_limits(case):
     assert all(keeps(item) for item in optimizer.ask(beside=optimizer.ask()))
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if STRATEGIES[name][0] != "hmc"])
 def test_every_strategy_keeps_the_limits(strategy):
@@ -245,6 +247,7 @@ def test_the_gain_is_of_items_within_the_limits():
 # --- lines and planes -----------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("kind", "case"),
     [("line", case) for case in CASES]
@@ -303,6 +306,7 @@ def test_tight_limits_of_whole_numbers_leave_all_that_keep_them():
     assert pairs == {(a, b) for a in range(10) for b in range(10) if 9 <= a + b <= 10}
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_journal_goes_on_under_the_same_limits_alone(tmp_path):
     def build(constraints, path=tmp_path / "run.db"):
         return PreferenceOptimizer(SQUARE, constraints=constraints, journal=path, random_state=0)
@@ -326,6 +330,7 @@ def test_a_journal_goes_on_under_the_same_limits_alone(tmp_path):
     np.testing.assert_array_equal(copy.ask(), question)
 
 
+@pytest.mark.usefixtures("brief")
 def test_pools_are_filtered():
     table = np.random.default_rng(0).random((60, 2))
     kept = table[table.sum(axis=1) <= 1.0]
@@ -341,6 +346,7 @@ def test_pools_are_filtered():
         optimizer.tell((kept[0], table[table.sum(axis=1) > 1.0][0]), 1)
 
 
+@pytest.mark.usefixtures("brief")
 def test_pools_of_names_are_filtered_by_functions():
     drinks = ItemTable.from_names(["tea", "coffee", "beer", "wine"])
     optimizer = PreferenceOptimizer(

@@ -10,6 +10,8 @@ from sklearn.exceptions import NotFittedError
 from skpref import HallucinationBelieverOptimizer, PairwisePreferenceRegressor
 from skpref.optimize import STRATEGIES, PreferenceOptimizer, read_journal
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 
 

@@ -9,6 +9,8 @@ from numpy.testing import assert_array_equal
 from skpref import ItemTable
 from skpref.optimize import STRATEGIES, PreferenceOptimizer
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SPACE = {"price": (1.0, 10.0), "battery": (1, 20), "colour": ["red", "blue"]}
 MONOTONE = {"price": -1, "battery": 1}
 FEW = {**STRATEGIES["HB-EI"]._asdict(), "n_initial": 2}

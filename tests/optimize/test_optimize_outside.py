@@ -11,6 +11,8 @@ from skpref.duels import ItemTable, add_outside_option
 from skpref.kernels import outside_option_kernel
 from skpref.optimize import ActiveLearner, read_journal
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 FIXED = {
     "kernel": Matern([0.4, 0.4], "fixed", nu=1.5),

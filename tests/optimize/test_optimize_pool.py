@@ -11,6 +11,8 @@ from skpref.kernels import Identity
 from skpref.optimize import HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.optimize._spaces import make_space
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 NAMES = ["tea", "coffee", "milk", "juice", "water", "beer", "cocoa", "cider"]
 FEATURES = np.random.default_rng(0).random((8, 2)) * [1.0, 100.0]
 GOAL = FEATURES[4]

@@ -31,6 +31,8 @@ from skpref.optimize._segments import (
 from skpref.optimize._spaces import make_space
 from skpref.optimize._state import GridForm
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", "c"]}
 

@@ -8,6 +8,8 @@ from scipy import stats
 
 from skpref.optimize import HallucinationBelieverOptimizer
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 
 def optimizer(space, **options):
     return HallucinationBelieverOptimizer(space, random_state=0, **options)

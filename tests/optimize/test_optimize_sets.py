@@ -14,6 +14,8 @@ from skpref.inference import HMC
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 from skpref.plotting._optimization import read_run
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 MIXED = {"rate": stats.loguniform(1e-4, 1e-1), "depth": (1, 12), "kind": ["a", "b", "c"]}
 

@@ -10,6 +10,8 @@ from skpref.inference import HMC
 from skpref.likelihoods import Probit
 from skpref.optimize import STRATEGIES, HallucinationBelieverOptimizer, PreferenceOptimizer
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 
 

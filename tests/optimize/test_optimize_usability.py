@@ -13,6 +13,8 @@ from skpref.optimize._model import Memory
 from skpref.optimize._state import AnswerRecord, Items, RunState, Skipped
 from skpref.optimize._usability import Usability
 
+pytestmark = pytest.mark.usefixtures("brief")
+
 SQUARE = [[0.0, 1.0]] * 2
 NAMES = {"mode": ["flat", "deep"], "depth": when("mode", "deep", (0.0, 1.0)), "width": (0.0, 1.0)}
 SPACES = {
