@@ -27,11 +27,16 @@ def check_number(
         raise TypeError(
             f"{name} must be {kind_in_words}, got {value!r} of type {type(value).__name__}."
         )
-    above = value > low if open_low else value >= low
-    below = value < high if open_high else value <= high
+    number: Any = value
+    try:
+        math.isfinite(value)
+    except OverflowError:  # an integer of more than 308 digits
+        number = math.inf if number > 0 else -math.inf
+    above = number > low if open_low else number >= low
+    below = number < high if open_high else number <= high
     if not (above and below):
         opening, closing = "(" if open_low else "[", ")" if open_high else "]"
-        remedy = "" if math.isfinite(value) else " Give a finite number."
+        remedy = "" if math.isfinite(number) else " Give a finite number."
         raise ValueError(
             f"{name} must lie in {opening}{low}, {high}{closing}, got {value!r}.{remedy}"
         )

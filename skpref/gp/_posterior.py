@@ -940,6 +940,10 @@ class Posterior(Components):
         """Compute P(f(x) ≤ c), shape (n,); ``c`` is a number or of shape (n,)."""
         X = self.check_items(X)
         c = np.broadcast_to(np.asarray(c, dtype=np.float64), (len(X),))
+        if np.isnan(c).any():
+            raise ValueError(
+                "got NaN or None among c; numbers are allowed, also infinite ones. Leave these out."
+            )
         blocks = zip(self.blocks(X), self.blocks(c), strict=True)
         return concatenate_blocks(
             [mixture_cdf(at, *self._mixture(rows)) for rows, at in blocks], (0,)

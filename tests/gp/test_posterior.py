@@ -145,6 +145,10 @@ def test_distribution_functions_are_averages_over_components():
     truth = np.mean([norm.cdf(c, m, sd) for m in means.T], axis=0)
     np.testing.assert_allclose(posterior.cdf(X, c), truth, rtol=1e-10)
     np.testing.assert_allclose(posterior.cdf(X, 0.3), posterior.cdf(X, np.full(9, 0.3)))
+    for missing in (np.nan, None, [np.nan, *c[1:]]):
+        with pytest.raises(ValueError, match="got NaN or None among c; numbers are allowed"):
+            posterior.cdf(X, missing)
+    assert np.all(posterior.cdf(X, np.inf) == 1.0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 40])
