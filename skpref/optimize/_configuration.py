@@ -82,7 +82,7 @@ class Configuration(NamedTuple):
     lengthscale_prior: tuple[float, float] | str | None
     noise_prior: tuple[float, float] | None
     n_initial: int
-    refit_every: int
+    refit_every: int | None
     cost: QuestionCost | None = None
 
     def check_chooses_by_gain(self, argument: str) -> None:
@@ -161,7 +161,9 @@ def make_configuration(space: Space, options: dict, n_given: int) -> Configurati
     if believing:
         _check_has_margin_regions(likelihood)
     check_log_concave(engine, likelihood)
-    every = int(check_number("refit_every", options["refit_every"], low=1, integer=True))
+    every = options["refit_every"]
+    if every is not None:
+        check_number("refit_every", every, low=1, integer=True)
     usual = _N_INITIAL if automatic else 3 * space.n_dimensions
     usual *= tastes is None  # earlier people answered the design
     n_initial = _check_n_initial(options["n_initial"], n_given, usual)

@@ -78,6 +78,7 @@ ANSWERS = ANSWER_DEFAULTS | {
 # 15 questions of 25 the posterior differs by 3 to 6 % in the margins' deviations, and in their
 # means by 0.25 to 0.4 of one (root mean square).
 _N_COMPARED = 10
+_REFIT = Search(max_iter=12, gtol=1e-2, warn_not_converged=False)
 
 
 @dataclass(frozen=True)
@@ -400,7 +401,7 @@ def fit(
         add_values(compared, rows, values, model) if values else compared,
         model,
         Start(memory.sites),
-        search=Search(warn_not_converged=False) if relearn else None,
+        search=_REFIT if relearn else None,
     )
     if values and relearn:  # in the unit that goes with the kernel that was learned
         model, start = fitted.model, Start(fitted.state.sites)

@@ -99,8 +99,8 @@ class PreferenceOptimizer(Asking):
         Asked first, in any set or duel that comes next, until a question or an answer has held
         both items of each. A larger set holds as many of them as it has room for. The rest of the
         initial duels are Sobol points.
-    refit_every : int, default=1
-        Answers between two fits of the hyperparameters.
+    refit_every : int, default=None
+        Answers between two fits of the hyperparameters. None: few at first, then more.
     forgetting_rate : float, default=None
         ε in (0, 1), for a judge whose taste drifts: utilities s answers apart have correlation
         (1 − ε)^(s/2) [3]_, which is one half after 1.4/ε answers. What was answered long ago then
@@ -222,7 +222,7 @@ class PreferenceOptimizer(Asking):
         likelihood: Any = None,
         n_initial: int | None = None,
         initial_duels: Iterable | None = None,
-        refit_every: int = 1,
+        refit_every: int | None = None,
         forgetting_rate: float | None = None,
         candidates: Any = None,
         constraints: Sequence | None = None,

@@ -46,6 +46,8 @@ from skpref.optimize._usability import Usability, usable_space
 # cube, times the root of the number of columns); afterwards only that one itself is left out.
 # Without hallucinations the items of a set are this far apart: one posterior has one best item.
 _NEAR = 0.02
+# By default the hyperparameters are learned anew once the answers have grown by this share.
+_GROWTH = 0.04
 
 
 class NoQuestionLeftError(ValueError):
@@ -95,8 +97,10 @@ class Questions:
         data = state.answers, state.values
         if last is None or last[0] != data or last[1] is not state.base:
             models, memory, answers = self._configuration.models, state.base, state.answers
-            due = len(answers) >= memory.fitted_at + self._configuration.refit_every
-            due |= models.has_new_parameters(answers, memory.fitted_at)
+            every = self._configuration.refit_every or 1 + int(_GROWTH * len(answers))
+            due = len(answers) >= memory.fitted_at + every or models.has_new_parameters(
+                answers, memory.fitted_at
+            )
             due |= bool(state.values)  # which may come at any time
             first = memory.fitted_at == 0 and len(answers) > 0
             learning = first or (due and self._is_design_answered(state))
