@@ -49,6 +49,8 @@ LONG = 60.0
 _PATIENCE = 20.0
 # So long a run of EP at given hyperparameters makes a search of some seconds, as drifts have it.
 _AT_ONCE = 0.05
+# Bytes that are had everywhere: nobody is asked.
+_LARGE = 2.0**27
 # Seconds of an operation of products of matrices on one core of a common machine.
 _OPERATION = 2.2e-11
 
@@ -265,7 +267,7 @@ def warn_cost(
         return
     on_all = learned and (part is None or part is comparisons)
     seconds, bytes_ = forecast(comparisons, model)
-    crowded = bytes_ > 0.7 * available_bytes()
+    crowded = bytes_ > _LARGE and bytes_ > 0.7 * available_bytes()
     if seconds < LONG and not crowded:
         return
     took = f"about {seconds / 60.0:.0f} minutes" if seconds >= 90.0 else f"about {seconds:.0f} s"

@@ -205,7 +205,7 @@ def test_pages_show_names_as_they_are(written):
     [("noise", -0.004, "0.00"), ("elo", -0.4, "0"), ("noise", -1.234, "-1.23"), ("elo", -6, "-6")],
 )
 def test_nothing_is_minus_zero(unit, value, text):
-    assert BoardReport.number(SimpleNamespace(unit=unit), value) == text
+    assert BoardReport.number(SimpleNamespace(board=SimpleNamespace(unit=unit)), value) == text
 
 
 def test_columns_stand_below_each_other_on_a_screen(votes_csv, capsys):

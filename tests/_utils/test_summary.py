@@ -94,7 +94,8 @@ def test_a_board_shows_what_it_prints():
     assert head[:3] == ["rank", "name", "utility"]
     assert len(rows) == 20
     printed = repr(board).splitlines()
-    for row, line in zip(rows, printed[1:], strict=False):
+    assert printed[1] == "Votes are taken as independent"
+    for row, line in zip(rows, printed[2:], strict=False):
         assert line.split()[0] == row[0]
         assert row[1] in line
         assert all(part in line for part in (row[2], *row[3].split(" to "), row[5]))
