@@ -56,9 +56,10 @@ _MOVED_AWAY = 2.0
 # Deviation of the logarithm of a judge's reliability from which on a reading is averaged over it.
 _UNCERTAIN = 0.1
 # Nodes a judge of that average, of two judges at least; and the least probability of a reading
-# whose posterior is one: with less it is that at the mean of reliability. With 4 nodes next answers
-# of a judge were off by .032 and .022 in 2 of 93 problems with exact draws, with 8 by .016, .019.
-_NODES_A_JUDGE, _LEAST_WEIGHT = 8, 0.1
+# whose posterior is one: with less it is that at the mean of reliability. With 8 nodes next answers
+# are nearer to exact ones (.032 → .016, .022 → .019 in the worst of 93 problems), but the draws of
+# a sampler are divided among so many that its chains do not mix.
+_NODES_A_JUDGE, _LEAST_WEIGHT = 4, 0.1
 # Probability of a reading from which on its evidence is averaged, too, and its posterior over
 # hyperparameters where that is asked for: intervals of 90 % do not feel a hundredth. In 24 panels
 # of 2 to 4 judges no probability moved by more than .002, in half the seconds.
