@@ -933,10 +933,7 @@ class PairwisePreferenceRegressor(UtilityEstimator):
         self._keep_utility(piece.fitted, training, piece.stream)
 
     def _fit_later(self, X, y, keywords):
-        """Fit later answers at the same hyperparameters; return whether all were fitted jointly.
-
-        Says whether all answers were fitted jointly.
-        """
+        """Fit later answers at the same hyperparameters; return whether all were fitted jointly."""
         training = self._further_training(X, y, keywords, self.likelihood_)
         joint = not isinstance(self.posterior_, ThroughTime)
         if joint:  # comparisons_ are all answers so far

@@ -270,8 +270,8 @@ def votes_needed(board: Any, undecided: Any) -> tuple[int, int] | None:
 
     A vote on an even pair adds φ(0)²/(Φ(0)Φ(0))/2 = 1/π to the precision of its margin in units of
     an item's noise. A margin m is settled at the level of the table once its precision is z²/m².
-    How large m is the votes tell in part: fewer are needed at the upper quartiles of |m|, more at
-    the lower ones. None while groups never met.
+    The votes tell m in part only: at the upper quartile of |m| fewer votes are needed, at the lower
+    one more. None while groups never met.
     """
     if board.n_components > 1:
         return None

@@ -44,6 +44,12 @@ class _ServedPanel:
 class _ServedJudge(Judge):
     """A judge of a notebook whose panel a server shows."""
 
+    def __init__(self, optimizer: Any, show: Any, goal: int | None, **options: Any) -> None:
+        super().__init__(optimizer, show, **options)
+        if goal is not None:  # of all answers, those before a restart too
+            self._end = goal
+            self.refresh()
+
     def _make_panel(self):
         """Return the panel of a page that a server shows."""
         return _ServedPanel()
@@ -119,11 +125,9 @@ class SettingsDesk:
         """Return the judge of this name; a new one continues with the question in the journal."""
         if name not in self._judges:
             optimizer = PreferenceOptimizer(self._space, journal=self.path, judge=name)
-            judge = _ServedJudge(optimizer, self._show, shuffle=True, **self._options)
-            if self._goal is not None:  # of all answers, those before a restart too
-                judge._end = self._goal
-                judge.refresh()
-            self._judges[name] = judge
+            self._judges[name] = _ServedJudge(
+                optimizer, self._show, self._goal, shuffle=True, **self._options
+            )
         return self._judges[name]
 
     def handle_message(self, name: str, message: Mapping) -> dict:

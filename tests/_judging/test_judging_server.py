@@ -415,6 +415,8 @@ def test_the_process_plans_and_makes_the_board(folder):
     assert planner.plan.pairs and planner.board.n_votes == 6
     desk.planner = planner
     assert "P(best)" in board_page(desk) and "taken as independent" in board_page(desk)
+    planner.board = planner.board._replace(votes_needed=(17, 283))
+    assert "It takes some 17 to 280 more votes until the first place is settled" in board_page(desk)
     desk.store.close()
 
 
